@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package billyfs
+
+func (i *FileInfo) sys() any { return &i.attr }

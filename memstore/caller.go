@@ -1,0 +1,42 @@
+package memstore
+
+// Cred is on whose behalf a call runs: POSIX ids, after the export's squash.
+// Uid 0 passes every permission check.
+type Cred struct {
+	UID, GID uint32
+	Groups   []uint32 // supplementary groups
+}
+
+// Member tells whether the credential has the group.
+func (c *Cred) Member(gid uint32) bool {
+	if c.GID == gid {
+		return true
+	}
+	for _, g := range c.Groups {
+		if g == gid {
+			return true
+		}
+	}
+	return false
+}
+
+// Holder is who can hold state in a store: an NFSv4 client, an SMB lease key,
+// the local mount. What one holder holds never conflicts with its own calls.
+type Holder struct {
+	// Name appears in listings of locks and opens.
+	Name string
+	// AnswersGetattr says that a write lease's holder is asked for size and
+	// change instead of losing the lease when somebody else asks for
+	// attributes (CB_GETATTR, RFC 8881 section 20.1).
+	AnswersGetattr bool
+}
+
+// Caller accompanies every call that a client causes. It is not kept beyond
+// the call, and may live on the stack.
+type Caller struct {
+	Cred
+	Holder *Holder // nil: holds nothing, as an NFSv3 client
+}
+
+// Root is the caller for work of the server itself.
+func Root() *Caller { return &Caller{} }

@@ -1,0 +1,161 @@
+package memstore
+
+import (
+	"fmt"
+
+	"ramserver/memstore/arena"
+)
+
+// Check verifies every invariant of the store and returns the first that does
+// not hold: links and names, pages and their references, what counts against
+// the limits, and that no open without a name is left. Nothing else may use
+// the store meanwhile, nor any store that shares its arena.
+func (s *Store) Check() error {
+	s.reaper.drain()
+	k := checker{s: s, links: map[*Inode]uint32{}, refs: map[uint64]int{}}
+	k.tree(s.root, s.root)
+	s.table.each(k.inode)
+	k.counters()
+	return k.err
+}
+
+type checker struct {
+	s       *Store
+	links   map[*Inode]uint32 // names found
+	refs    map[uint64]int    // by page address
+	used    int64
+	inodes  int64
+	orphans int64
+	err     error
+}
+
+func (k *checker) fail(format string, args ...any) {
+	if k.err == nil {
+		k.err = fmt.Errorf("store %q: "+format, append([]any{k.s.name}, args...)...)
+	}
+}
+
+// tree walks the names below d.
+func (k *checker) tree(d, parent *Inode) {
+	k.links[d] += 2
+	if d.home != parent {
+		k.fail("directory %d: parent is %d, not %d", d.ino, d.home.ino, parent.ino)
+	}
+	live, last := 0, uint64(0)
+	for _, e := range d.dir.list {
+		if e.cookie <= last || e.cookie >= d.dir.next {
+			k.fail("directory %d: cookie %d of %q is out of order", d.ino, e.cookie, e.name)
+		}
+		last = e.cookie
+		if e.ino == 0 {
+			continue
+		}
+		live++
+		k.used += int64(dentryCost + len(e.name))
+		i := k.s.table.get(e.ino)
+		if i == nil {
+			k.fail("directory %d: %q names inode %d, which does not exist", d.ino, e.name, e.ino)
+			continue
+		}
+		if d.dir.find(e.name) != e {
+			k.fail("directory %d: %q is not found", d.ino, e.name)
+		}
+		if i.typ == TypeDir {
+			if k.links[i] > 0 {
+				k.fail("directory %d has two names", i.ino)
+				continue
+			}
+			k.links[d]++
+			k.tree(i, d)
+		} else {
+			k.links[i]++
+		}
+		if i.link != nil && i.link.ino != i.ino {
+			k.fail("inode %d: its last name %q is not its own", i.ino, i.link.name)
+		}
+	}
+	if live != d.dir.live || d.dir.index != nil && len(d.dir.index) != live {
+		k.fail("directory %d: has %d names, %d counted, %d indexed", d.ino, live, d.dir.live, len(d.dir.index))
+	}
+}
+
+func (k *checker) inode(i *Inode) {
+	k.inodes++
+	k.used += inodeCost
+	if i.dead {
+		k.fail("inode %d is dead but found", i.ino)
+	}
+	if i.nlink != k.links[i] {
+		k.fail("inode %d: %d links, %d names", i.ino, i.nlink, k.links[i])
+	}
+	opens := 0
+	if x := i.x; x != nil {
+		opens = len(x.opens)
+		bytes := 0
+		for name, v := range x.xattrs {
+			bytes += xattrCost + len(name) + len(v)
+		}
+		if bytes != x.xattrBytes {
+			k.fail("inode %d: extended attributes take %d bytes, %d counted", i.ino, bytes, x.xattrBytes)
+		}
+		k.used += int64(bytes + len(x.target))
+		if opens == 0 && x.locks.Len() > 0 {
+			k.fail("inode %d: locked, but not open", i.ino)
+		}
+	}
+	if i.nlink == 0 {
+		k.orphans++
+		if opens == 0 {
+			k.fail("inode %d has no name and no open", i.ino)
+		}
+	}
+	end := int64(0)
+	for e := range i.data.All() {
+		page := int64(e.Page)
+		if e.Off < end || e.Len <= 0 || e.Len%page != 0 {
+			k.fail("inode %d: extent at %d overlaps or has %d bytes in pages of %d", i.ino, e.Off, e.Len, page)
+		}
+		end = e.Off + e.Len
+		for off := int64(0); off < e.Len; off += page {
+			at := e.Off + off
+			if at%slotSize != 0 && (page != pageSize || at%pageSize != 0) {
+				k.fail("inode %d: page of %d bytes at offset %d", i.ino, page, at)
+			}
+			a := e.Addr + uint64(off)
+			if got := k.s.arena.PageSize(arena.Addr(a)); int64(got) != page {
+				k.fail("inode %d: page of %d bytes has %d in the arena", i.ino, page, got)
+			}
+			if k.refs[a]++; k.refs[a] == 1 {
+				k.used += page
+			}
+			if k.refs[a] == 2 && !i.cow {
+				k.fail("inode %d: does not know that the page at %d is shared", i.ino, at)
+			}
+		}
+	}
+}
+
+func (k *checker) counters() {
+	s := k.s
+	for a, n := range k.refs {
+		if got := s.arena.Refs(arena.Addr(a)); got != n {
+			k.fail("page %#x: %d references, %d counted", a, n, got)
+		}
+	}
+	if s.ownArena {
+		s.arena.Walk(func(a arena.Addr, size, refs, pins int) {
+			if refs > 0 && k.refs[uint64(a)] == 0 {
+				k.fail("page %#x of %d bytes belongs to no file", uint64(a), size)
+			}
+		})
+	}
+	if got := s.used.Load(); got != k.used {
+		k.fail("%d bytes in use, %d counted", k.used, got)
+	}
+	if got := s.inodes.Load(); got != k.inodes {
+		k.fail("%d inodes, %d counted", k.inodes, got)
+	}
+	if got := s.orphan.Load(); got != k.orphans {
+		k.fail("%d inodes without a name, %d counted", k.orphans, got)
+	}
+}

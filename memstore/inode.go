@@ -1,0 +1,393 @@
+package memstore
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ramserver/memstore/internal/extent"
+	"ramserver/memstore/internal/interval"
+)
+
+// Inode is a file, a directory, a symlink or a special file.
+//
+// A pointer to it stays valid memory for ever; once its last name and its last
+// open are gone every call answers ErrStale.
+//
+// Fields are (c) constant after creation, (a) atomic, or (m) protected by mu.
+type Inode struct {
+	s   *Store // (c)
+	ino uint64 // (c)
+	gen uint64 // (c)
+	typ Type   // (c)
+
+	dead bool   // (m) neither names nor opens are left
+	cow  bool   // (m) pages may be shared with a clone
+	mode uint16 // (m)
+
+	nlink    uint32       // (m)
+	uid, gid uint32       // (m)
+	atime    atomic.Int64 // (a) reads move it under the shared lock
+
+	mu                  sync.RWMutex
+	size                int64      // (m) bytes; unused by directories
+	mtime, ctime, btime int64      // (m) ns
+	change              uint64     // (m)
+	data                extent.Map // (m) pages of a file
+	dir                 *directory // (c) pointer; of directories only
+	x                   *extra     // (m) what few inodes have
+
+	// Where the inode was named last. home of a directory is its parent, the
+	// root's itself; it changes only with renameMu held too. link is nil when
+	// that name is gone, and for the root.
+	home *Inode  // (m)
+	link *dentry // (m)
+}
+
+// extra is what few inodes have. Fields are protected by Inode.mu.
+type extra struct {
+	target       string // of a symlink, constant
+	major, minor uint32 // of a device, constant
+
+	xattrs     map[string][]byte
+	xattrBytes int
+
+	opens   []*Open
+	deny    [3]int // opens that deny reading, writing, deleting
+	locks   interval.Set[lockKey]
+	waiters []*Wait
+	leases  []*lease
+	watches []*Watch
+}
+
+// newInode makes an inode that no directory names yet; nlink is 0.
+func (s *Store) newInode(t Type, mode uint16, uid, gid uint32, now int64) (*Inode, error) {
+	if s.inodes.Add(1) > s.maxInodes {
+		s.inodes.Add(-1)
+		return nil, ErrNoSpace
+	}
+	if !s.charge(inodeCost) {
+		s.inodes.Add(-1)
+		return nil, ErrNoSpace
+	}
+	i := &Inode{
+		s: s, ino: s.table.number(), gen: rand.Uint64(), typ: t,
+		mode: mode, uid: uid, gid: gid,
+		mtime: now, ctime: now, btime: now,
+		change: 1,
+	}
+	i.atime.Store(now)
+	if t == TypeDir {
+		i.dir = &directory{next: firstCookie}
+	}
+	return i, nil
+}
+
+// discard undoes newInode for an inode that got no name.
+func (i *Inode) discard() {
+	i.s.table.forget(i.ino)
+	i.s.inodes.Add(-1)
+	i.s.uncharge(inodeCost)
+}
+
+// extra makes i.x. Called with i.mu held for writing.
+func (i *Inode) extra() *extra {
+	if i.x == nil {
+		i.x = new(extra)
+	}
+	return i.x
+}
+
+// begin begins every change of an inode's data, attributes or names. It is the
+// one place where an older version could be kept. Called with i.mu held for
+// writing.
+func (i *Inode) begin(now int64) {
+	i.change++
+	i.ctime = now
+}
+
+func now() int64 { return time.Now().UnixNano() }
+
+// bury ends an inode that lost its last name or its last open, and returns
+// the pages to free after the unlock. Called with i.mu held for writing.
+func (i *Inode) bury() extent.Map {
+	if i.dead || i.nlink > 0 || i.x != nil && len(i.x.opens) > 0 {
+		return extent.Map{}
+	}
+	i.dead = true
+	cost := int64(inodeCost)
+	if i.x != nil {
+		cost += int64(i.x.xattrBytes + len(i.x.target))
+		for _, w := range i.x.watches {
+			w.end()
+		}
+		i.x = nil
+	}
+	i.s.table.remove(i.ino)
+	i.s.inodes.Add(-1)
+	i.s.uncharge(cost)
+	i.s.reaper.dropped(cost)
+	m := i.data
+	i.data = extent.Map{}
+	return m
+}
+
+// Store is the store that the inode belongs to.
+func (i *Inode) Store() *Store { return i.s }
+
+// Handle names the inode persistently.
+func (i *Inode) Handle() Handle { return Handle{i.s.id, i.ino, i.gen} }
+
+// Ino is the inode's number, never 0.
+func (i *Inode) Ino() uint64 { return i.ino }
+
+// Type is the kind of the inode.
+func (i *Inode) Type() Type { return i.typ }
+
+// attr is called with i.mu held.
+func (i *Inode) attr() Attr {
+	a := Attr{
+		Ino: i.ino, Gen: i.gen, Change: i.change,
+		Size: i.size, Used: i.data.Bytes(),
+		Atime: i.atime.Load(), Mtime: i.mtime, Ctime: i.ctime, Btime: i.btime,
+		Nlink: i.nlink, UID: i.uid, GID: i.gid,
+		Mode: i.mode, Type: i.typ,
+	}
+	switch i.typ {
+	case TypeDir:
+		a.Size = i.dir.bytes()
+		a.Used = a.Size
+	case TypeBlock, TypeChar:
+		a.Major, a.Minor = i.x.major, i.x.minor
+	}
+	return a
+}
+
+func (i *Inode) before() Before {
+	b := Before{Size: i.size, Mtime: i.mtime, Ctime: i.ctime, Change: i.change}
+	if i.dir != nil {
+		b.Size = i.dir.bytes()
+	}
+	return b
+}
+
+// GetAttr returns the attributes; no permission is needed.
+func (i *Inode) GetAttr(c *Caller) (Attr, error) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.dead {
+		return Attr{}, ErrStale
+	}
+	if w := i.breakLeases(c, opGetAttr); w != nil {
+		return Attr{}, w
+	}
+	return i.attr(), nil
+}
+
+// Access returns the part of want that the caller is permitted by the mode.
+func (i *Inode) Access(c *Caller, want Access) Access {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var got Access
+	for a := AccessRead; a <= AccessExecute; a <<= 1 {
+		if want&a != 0 && i.permits(c, a) {
+			got |= a
+		}
+	}
+	return got
+}
+
+// permits tells whether the mode gives the caller all of want. Called with
+// i.mu held.
+func (i *Inode) permits(c *Caller, want Access) bool {
+	if c.UID == 0 {
+		return want&AccessExecute == 0 || i.typ == TypeDir || i.mode&0o111 != 0
+	}
+	bits := i.mode
+	switch {
+	case c.UID == i.uid:
+		bits >>= 6
+	case c.Member(i.gid):
+		bits >>= 3
+	}
+	var need uint16
+	if want&AccessRead != 0 {
+		need |= 4
+	}
+	if want&AccessWrite != 0 {
+		need |= 2
+	}
+	if want&AccessExecute != 0 {
+		need |= 1
+	}
+	return bits&need == need
+}
+
+func (i *Inode) owns(c *Caller) bool { return c.UID == 0 || c.UID == i.uid }
+
+// SetAttr changes attributes: all of them or none. ErrPerm if the caller is
+// not the owner, ErrAccess if it may not write, ErrNotSync if the guard does
+// not hold. o is the open through which a size is set, or nil. Where the inode
+// lives, the attributes are returned with an error too.
+func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
+	i.mu.Lock()
+	if i.dead {
+		i.mu.Unlock()
+		return Changed{}, ErrStale
+	}
+	ch := Changed{Before: i.before()}
+	cut, err := i.setAttr(c, o, a)
+	ch.After = i.attr()
+	i.mu.Unlock()
+	i.s.release(cut)
+	if err == nil {
+		i.changed(a.watched())
+	}
+	return ch, err
+}
+
+// setAttr is called with i.mu held for writing. The pages that it returns are
+// released after the unlock.
+func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr) (cut extent.Map, err error) {
+	if a.Mask&SetGuard != 0 && i.ctime != a.GuardCtime {
+		return cut, ErrNotSync
+	}
+	if a.Mask&^SetGuard == 0 {
+		return cut, nil
+	}
+	if err := i.maySet(c, o, a); err != nil {
+		return cut, err
+	}
+	op := opSetAttr
+	if a.Mask&SetSize != 0 {
+		op = opWrite
+	}
+	if w := i.breakLeases(c, op); w != nil {
+		return cut, w
+	}
+	if a.Mask&SetSize != 0 {
+		if cut, err = i.truncate(a.Size); err != nil {
+			return cut, err
+		}
+	}
+
+	t := now()
+	i.begin(t)
+	if a.Mask&SetSize != 0 {
+		i.mtime = t
+		i.dropPrivilege(c)
+	}
+	if a.Mask&SetMode != 0 {
+		i.mode = a.Mode & ModeMask
+		if c.UID != 0 && !c.Member(i.gid) {
+			i.mode &^= ModeSetGID
+		}
+	}
+	if a.Mask&(SetUID|SetGID) != 0 {
+		if a.Mask&SetUID != 0 {
+			i.uid = a.UID
+		}
+		if a.Mask&SetGID != 0 {
+			i.gid = a.GID
+		}
+		if i.typ != TypeDir && a.Mask&SetMode == 0 {
+			i.clearSetID()
+		}
+	}
+	switch {
+	case a.Mask&SetAtime != 0:
+		i.atime.Store(a.Atime)
+	case a.Mask&SetAtimeNow != 0:
+		i.atime.Store(t)
+	}
+	switch {
+	case a.Mask&SetMtime != 0:
+		i.mtime = a.Mtime
+	case a.Mask&SetMtimeNow != 0:
+		i.mtime = t
+	}
+	if a.Mask&SetBtime != 0 {
+		i.btime = a.Btime
+	}
+	if a.Mask&SetCtime != 0 {
+		i.ctime = a.Ctime
+	}
+	return cut, nil
+}
+
+// maySet checks everything about a that can be refused. Called with i.mu held.
+func (i *Inode) maySet(c *Caller, o *Open, a *SetAttr) error {
+	if a.Mask&SetMode != 0 && !i.owns(c) {
+		return ErrPerm
+	}
+	if a.Mask&SetUID != 0 && c.UID != 0 && (a.UID != i.uid || c.UID != i.uid) {
+		return ErrPerm
+	}
+	if a.Mask&SetGID != 0 && c.UID != 0 && (c.UID != i.uid || a.GID != i.gid && !c.Member(a.GID)) {
+		return ErrPerm
+	}
+	if a.Mask&(SetAtime|SetMtime|SetCtime|SetBtime) != 0 && !i.owns(c) {
+		return ErrPerm
+	}
+	if a.Mask&(SetAtimeNow|SetMtimeNow) != 0 && !i.owns(c) && !i.permits(c, AccessWrite) {
+		return ErrAccess
+	}
+	if a.Mask&SetSize != 0 {
+		switch {
+		case i.typ == TypeDir:
+			return ErrIsDir
+		case i.typ != TypeFile || a.Size < 0:
+			return ErrInvalid
+		case a.Size > MaxFileSize:
+			return ErrFileTooLarge
+		}
+		// A range lock stops a truncation of what it covers.
+		return i.mayAccess(c, o, AccessWrite, min(a.Size, i.size), max(a.Size, i.size))
+	}
+	return nil
+}
+
+// dropPrivilege clears set-id bits that a change of data by an ordinary user
+// must not leave. Called with i.mu held for writing.
+func (i *Inode) dropPrivilege(c *Caller) {
+	if c.UID != 0 && i.mode&(ModeSetUID|ModeSetGID) != 0 {
+		i.clearSetID()
+	}
+}
+
+// clearSetID leaves the set-gid bit where it means mandatory locking: without
+// group execute permission.
+func (i *Inode) clearSetID() {
+	i.mode &^= ModeSetUID
+	if i.mode&0o010 != 0 {
+		i.mode &^= ModeSetGID
+	}
+}
+
+// Readlink returns a symlink's target, or ErrNotSymlink.
+func (i *Inode) Readlink(c *Caller) (string, error) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.dead {
+		return "", ErrStale
+	}
+	if i.typ != TypeSymlink {
+		return "", ErrNotSymlink
+	}
+	return i.x.target, nil
+}
+
+// touch moves the access time as relatime does: when it is not behind the
+// last change, or a day old. Called with i.mu held, shared is enough.
+func (i *Inode) touch() {
+	at := i.atime.Load()
+	if at > i.mtime && at > i.ctime {
+		const day = int64(24 * time.Hour)
+		if t := now(); t-at > day {
+			i.atime.Store(t)
+		}
+		return
+	}
+	i.atime.Store(now())
+}

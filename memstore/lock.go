@@ -1,0 +1,165 @@
+package memstore
+
+import (
+	"slices"
+
+	"ramserver/memstore/internal/interval"
+)
+
+// MaxLocks bounds the byte-range locks of one file.
+const MaxLocks = 1 << 16
+
+// LockOwner is who owns byte ranges: one of a holder's lock owners, such as a
+// process of an NFS client.
+type LockOwner struct {
+	Holder *Holder
+	ID     string
+}
+
+// LockArgs is a byte range and how to lock it.
+type LockArgs struct {
+	Owner     LockOwner // of an advisory lock; a mandatory one belongs to the open
+	Off, N    uint64    // N 0: to the largest offset, but of a mandatory lock no byte
+	Exclusive bool
+	// Mandatory locks are SMB's: exact ranges that stack, and that stop the
+	// reads and writes of others (MS-FSA 2.1.5.8). The rest are POSIX's:
+	// advisory, merged per owner.
+	Mandatory bool
+	// Wait makes a conflict answer Wait instead of ErrLocked.
+	Wait bool
+}
+
+// LockInfo describes a lock that is in the way.
+type LockInfo struct {
+	Owner     LockOwner // zero for a mandatory lock
+	Off, N    uint64    // N 0: to the largest offset
+	Exclusive bool
+}
+
+// lockKey owns ranges: an open its mandatory ones, a lock owner its advisory
+// ones.
+type lockKey struct {
+	open  *Open
+	owner LockOwner
+}
+
+// lock is a as the set of ranges knows it, on behalf of o.
+func (a LockArgs) lock(o *Open) interval.Lock[lockKey] {
+	l := interval.Lock[lockKey]{
+		Owner: lockKey{owner: a.Owner},
+		Start: a.Off, End: a.Off + a.N,
+		Exclusive: a.Exclusive,
+	}
+	if a.Mandatory {
+		l.Owner, l.Kind = lockKey{open: o}, interval.Exact
+	}
+	if l.End < l.Start || a.N == 0 && !a.Mandatory {
+		l.End = interval.EOF
+	}
+	return l
+}
+
+func lockInfo(l interval.Lock[lockKey]) LockInfo {
+	info := LockInfo{Owner: l.Owner.owner, Off: l.Start, N: l.End - l.Start, Exclusive: l.Exclusive}
+	if l.End == interval.EOF {
+		info.N = 0
+	}
+	return info
+}
+
+// Lock locks a range through the open. A conflict answers ErrLocked and which
+// lock is in the way, or Wait if a asks for it. ErrNoSpace if the file has
+// MaxLocks locks already.
+func (o *Open) Lock(a LockArgs) (LockInfo, error) {
+	i := o.inode
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if o.closed {
+		return LockInfo{}, ErrStale
+	}
+	x, l := i.x, a.lock(o)
+	if c, hit := x.locks.Conflict(l); hit {
+		if a.Wait {
+			w := &Wait{done: make(chan struct{}), waiting: i}
+			x.waiters = append(x.waiters, w)
+			return lockInfo(c), w
+		}
+		return lockInfo(c), ErrLocked
+	}
+	if x.locks.Len() >= MaxLocks {
+		return LockInfo{}, ErrNoSpace
+	}
+	if !slices.Contains(o.owners, l.Owner) {
+		o.owners = append(o.owners, l.Owner)
+	}
+	x.locks.Add(l)
+	// A lock may have been downgraded.
+	x.wake()
+	return LockInfo{}, nil
+}
+
+// Unlock unlocks what the owner holds of a range; a mandatory lock must be
+// named exactly, else ErrRange.
+func (o *Open) Unlock(a LockArgs) error {
+	i := o.inode
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if o.closed {
+		return ErrStale
+	}
+	l := a.lock(o)
+	if !i.x.locks.Remove(l.Owner, l.Start, l.End, l.Kind) && a.Mandatory {
+		return ErrRange
+	}
+	i.x.wake()
+	return nil
+}
+
+// TestLock returns a lock that is in the way of a, if there is one.
+func (i *Inode) TestLock(a LockArgs) (LockInfo, bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.x == nil {
+		return LockInfo{}, false
+	}
+	l, hit := i.x.locks.Conflict(a.lock(nil))
+	if !hit {
+		return LockInfo{}, false
+	}
+	return lockInfo(l), true
+}
+
+// unlockAll drops the locks that were taken through o, which is no longer
+// among x's opens; those of an owner that locked through another open too stay
+// with that. Called with the inode's mu held for writing.
+func (x *extra) unlockAll(o *Open) {
+	for _, owner := range o.owners {
+		other := slices.ContainsFunc(x.opens, func(p *Open) bool { return slices.Contains(p.owners, owner) })
+		if !other {
+			x.locks.RemoveOwner(owner)
+		}
+	}
+	x.wake()
+}
+
+// wake tells everybody who waits for a lock to try again. Called with the
+// inode's mu held for writing.
+func (x *extra) wake() {
+	for _, w := range x.waiters {
+		close(w.done)
+	}
+	x.waiters = nil
+}
+
+// Cancel says that nobody waits any more. Done need not be closed.
+func (w *Wait) Cancel() {
+	i := w.waiting
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.x != nil {
+		i.x.waiters = slices.DeleteFunc(i.x.waiters, func(v *Wait) bool { return v == w })
+	}
+}

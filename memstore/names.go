@@ -1,0 +1,464 @@
+package memstore
+
+import (
+	"strings"
+
+	"ramserver/memstore/internal/extent"
+)
+
+// ExistRule is what Create does about a name that is there already.
+type ExistRule uint8
+
+// Rules for Create. The last two are for files.
+const (
+	ExistFail     ExistRule = iota // ErrExist
+	ExistOpen                      // take the file; Set.Size is applied, the rest of Set is not
+	ExistVerifier                  // take the file if the same Verifier made it
+)
+
+// Create is what to create and how.
+type Create struct {
+	Type         Type
+	Set          SetAttr // of the new inode; Mode 0 if not set
+	Exist        ExistRule
+	Verifier     uint64    // kept in the time stamps until they are set
+	Target       string    // of a symlink
+	Major, Minor uint32    // of a device
+	Open         *OpenArgs // open it in the same step
+}
+
+// Created is what Create made or took.
+type Created struct {
+	Inode *Inode
+	New   bool
+	Attr  Attr
+	Dir   Changed
+	Open  *Open
+}
+
+// Create makes an inode of any type under a name. A new file is opened as
+// asked whatever its mode. Where the directory lives, Dir is returned with an
+// error too.
+func (d *Inode) Create(c *Caller, name string, a *Create) (Created, error) {
+	d.mu.Lock()
+	r, cut, err := d.create(c, name, a)
+	if !d.dead && d.typ == TypeDir {
+		r.Dir.After = d.attr()
+	}
+	d.mu.Unlock()
+	d.s.release(cut)
+	if err == nil {
+		if r.New {
+			d.notify(name, r.Inode.named(), WatchAdded)
+		} else if a.Set.Mask&SetSize != 0 {
+			r.Inode.changed(WatchWrite)
+		}
+	}
+	return r, err
+}
+
+// create is called with d.mu held for writing.
+func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent.Map, err error) {
+	if err := d.searchable(c, AccessExecute); err != nil {
+		return r, cut, err
+	}
+	r.Dir.Before = d.before()
+	if name == "." || name == ".." {
+		return r, cut, ErrExist
+	}
+	if err := checkName(name); err != nil {
+		return r, cut, err
+	}
+	if e := d.dir.find(name); e != nil {
+		r.Inode = d.s.table.get(e.ino)
+		cut, err = r.Inode.take(c, a, &r)
+		if err != nil {
+			r.Inode = nil
+		}
+		return r, cut, err
+	}
+	if d.nlink == 0 {
+		return r, cut, ErrNotExist
+	}
+	if !d.permits(c, AccessWrite) {
+		return r, cut, ErrAccess
+	}
+	switch a.Type {
+	case TypeFile, TypeDir, TypeFIFO, TypeSocket:
+	case TypeSymlink:
+		if a.Target == "" || strings.IndexByte(a.Target, 0) >= 0 {
+			return r, cut, ErrInvalid
+		}
+		if len(a.Target) > MaxSymlink {
+			return r, cut, ErrNameTooLong
+		}
+	case TypeBlock, TypeChar:
+		if c.UID != 0 {
+			return r, cut, ErrPerm
+		}
+	default:
+		return r, cut, ErrBadType
+	}
+	if a.Type == TypeDir && d.nlink >= MaxLinks {
+		return r, cut, ErrTooManyLinks
+	}
+
+	t := now()
+	gid := c.GID
+	var inherited uint16
+	if d.mode&ModeSetGID != 0 {
+		gid = d.gid
+		if a.Type == TypeDir {
+			inherited = ModeSetGID
+		}
+	}
+	cost := int64(dentryCost + len(name))
+	if a.Type == TypeSymlink {
+		cost += int64(len(a.Target))
+	}
+	if !d.s.charge(cost) {
+		return r, cut, ErrNoSpace
+	}
+	i, err := d.s.newInode(a.Type, 0, c.UID, gid, t)
+	if err != nil {
+		d.s.uncharge(cost)
+		return r, cut, err
+	}
+	// Nobody else sees the inode yet, so the functions that want its lock held
+	// may be called without it.
+	i.nlink = 1
+	switch a.Type {
+	case TypeDir:
+		i.nlink = 2
+	case TypeSymlink:
+		i.mode = 0o777
+		i.size = int64(len(a.Target))
+		i.extra().target = strings.Clone(a.Target)
+	case TypeBlock, TypeChar:
+		i.extra().major, i.x.minor = a.Major, a.Minor
+	}
+	set := a.Set
+	set.Mask &^= SetGuard
+	if a.Type == TypeSymlink {
+		set.Mask &^= SetMode
+	}
+	if set.Mask&SetSize != 0 && a.Type != TypeFile {
+		set.Mask &^= SetSize
+	}
+	if set.Mask != 0 {
+		if _, err := i.setAttr(c, nil, &set); err != nil {
+			i.discard()
+			d.s.uncharge(cost)
+			return r, cut, err
+		}
+	}
+	i.mode |= inherited
+	if a.Exist == ExistVerifier {
+		i.atime.Store(int64(a.Verifier >> 32))
+		i.mtime = int64(a.Verifier & (1<<32 - 1))
+	}
+	if a.Open != nil {
+		// A new inode has no other open to conflict with.
+		r.Open, _ = i.open(c, *a.Open)
+	}
+	i.home = d
+	i.link = d.dir.add(strings.Clone(name), i.ino)
+	d.s.table.put(i)
+	if a.Type == TypeDir {
+		d.nlink++
+	}
+	d.begin(t)
+	d.mtime = t
+	r.Inode, r.New, r.Attr = i, true, i.attr()
+	return r, cut, nil
+}
+
+// take is create for a name that is there. Called with the directory's mu held
+// for writing.
+func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err error) {
+	if a.Exist == ExistFail || a.Type != TypeFile {
+		return cut, ErrExist
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.typ == TypeDir {
+		return cut, ErrExist
+	}
+	if a.Exist == ExistVerifier {
+		if i.typ != TypeFile || i.atime.Load() != int64(a.Verifier>>32) || i.mtime != int64(a.Verifier&(1<<32-1)) {
+			return cut, ErrExist
+		}
+	} else {
+		if i.typ != TypeFile {
+			return cut, ErrExist
+		}
+		if a.Open != nil && !i.permits(c, a.Open.Access&^AccessDelete) {
+			return cut, ErrAccess
+		}
+		if a.Open != nil {
+			if err := i.shares(nil, *a.Open); err != nil {
+				return cut, err
+			}
+		}
+		if a.Set.Mask&SetSize != 0 {
+			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize, Size: a.Set.Size}); err != nil {
+				return cut, err
+			}
+		}
+	}
+	if a.Open != nil {
+		if r.Open, err = i.open(c, *a.Open); err != nil {
+			return cut, err
+		}
+	}
+	r.Attr = i.attr()
+	return cut, nil
+}
+
+// Link gives an inode that is not a directory another name in d.
+func (d *Inode) Link(c *Caller, name string, i *Inode) (dir Changed, attr Attr, err error) {
+	if i.s != d.s {
+		return dir, attr, ErrXDev
+	}
+	if i.typ == TypeDir {
+		if attr, err = i.GetAttr(c); err == nil {
+			err = ErrPerm
+		}
+		return dir, attr, err
+	}
+	d.mu.Lock()
+	i.mu.Lock()
+	err = d.addLink(c, name, i, &dir)
+	if !d.dead && d.typ == TypeDir {
+		dir.After = d.attr()
+	}
+	if !i.dead {
+		attr = i.attr()
+	}
+	i.mu.Unlock()
+	d.mu.Unlock()
+	if err == nil {
+		d.notify(name, WatchName, WatchAdded)
+	}
+	return dir, attr, err
+}
+
+// addLink is called with both locked for writing.
+func (d *Inode) addLink(c *Caller, name string, i *Inode, dir *Changed) error {
+	if err := d.searchable(c, AccessExecute); err != nil {
+		return err
+	}
+	dir.Before = d.before()
+	if name == "." || name == ".." {
+		return ErrExist
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	switch {
+	case i.dead:
+		return ErrStale
+	case d.dir.find(name) != nil:
+		return ErrExist
+	case d.nlink == 0:
+		return ErrNotExist
+	case !d.permits(c, AccessWrite):
+		return ErrAccess
+	case i.nlink >= MaxLinks:
+		return ErrTooManyLinks
+	}
+	if w := i.breakLeases(c, opLink); w != nil {
+		return w
+	}
+	if !d.s.charge(int64(dentryCost + len(name))) {
+		return ErrNoSpace
+	}
+	if i.nlink == 0 {
+		// An open without a name gets one, as linkat of a temporary file does.
+		d.s.orphan.Add(-1)
+	}
+	t := now()
+	i.begin(t)
+	i.nlink++
+	i.home, i.link = d, d.dir.add(strings.Clone(name), i.ino)
+	d.begin(t)
+	d.mtime = t
+	return nil
+}
+
+// RemoveKind is what Remove may take away.
+type RemoveKind uint8
+
+// Kinds of removals.
+const (
+	RemoveAny  RemoveKind = iota // anything; a directory must be empty
+	RemoveFile                   // ErrIsDir for a directory
+	RemoveDir                    // ErrNotDir for anything else
+)
+
+// peek returns what a name stands for, without a check of permission, to know
+// what has to be locked; nil if there is nothing.
+func (d *Inode) peek(name string) *Inode {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.is(name)
+}
+
+// is returns what a name stands for, or nil. Called with d.mu held.
+func (d *Inode) is(name string) *Inode {
+	if d.typ != TypeDir {
+		return nil
+	}
+	if e := d.dir.find(name); e != nil {
+		return d.s.table.get(e.ino)
+	}
+	return nil
+}
+
+// asDir returns i if it is a directory, else nil.
+func (i *Inode) asDir() *Inode {
+	if i == nil || i.typ != TypeDir {
+		return nil
+	}
+	return i
+}
+
+// Remove takes a name away, and the inode with its last name, unless an open
+// keeps it. Where the directory lives, the result is returned with an error
+// too.
+func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err error) {
+	for {
+		i := d.peek(name)
+		if i.asDir() == nil {
+			d.mu.Lock()
+			if now := d.is(name); now.asDir() != nil {
+				d.mu.Unlock()
+				continue
+			} else {
+				i = now
+			}
+			var cut extent.Map
+			cut, err = d.remove(c, name, kind, i, &ch)
+			d.mu.Unlock()
+			d.s.release(cut)
+		} else {
+			unlock := lockDirs(d, i)
+			if d.is(name) != i {
+				unlock()
+				continue
+			}
+			_, err = d.remove(c, name, kind, i, &ch)
+			unlock()
+		}
+		if err == nil {
+			d.notify(name, i.named(), WatchRemoved)
+		}
+		return ch, err
+	}
+}
+
+// mayRemove checks a removal or replacement of i from d. Called with d.mu and,
+// if i is a directory, i.mu held.
+func (d *Inode) mayRemove(c *Caller, i *Inode) error {
+	if !d.permits(c, AccessWrite|AccessExecute) {
+		return ErrAccess
+	}
+	if d.mode&ModeSticky != 0 && !d.owns(c) && !i.owns(c) {
+		return ErrPerm
+	}
+	return nil
+}
+
+// remove is called with d and, if it is a directory, i locked for writing; i
+// is what the name stands for, or nil.
+func (d *Inode) remove(c *Caller, name string, kind RemoveKind, i *Inode, ch *Changed) (cut extent.Map, err error) {
+	if d.dead || d.typ != TypeDir {
+		return cut, d.searchable(c, 0)
+	}
+	ch.Before, ch.After = d.before(), d.attr()
+	if err := d.searchable(c, AccessExecute); err != nil {
+		return cut, err
+	}
+	switch {
+	case name == ".":
+		return cut, ErrInvalid
+	case name == ".." && kind == RemoveFile:
+		return cut, ErrIsDir
+	case name == "..":
+		return cut, ErrNotEmpty
+	}
+	if err := checkName(name); err != nil {
+		return cut, err
+	}
+	if i == nil {
+		return cut, ErrNotExist
+	}
+	if i.typ != TypeDir {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+	}
+	if err := d.mayRemove(c, i); err != nil {
+		return cut, err
+	}
+	switch {
+	case i.typ == TypeDir && kind == RemoveFile:
+		return cut, ErrIsDir
+	case i.typ != TypeDir && kind == RemoveDir:
+		return cut, ErrNotDir
+	case i.typ == TypeDir && i.dir.live > 0:
+		return cut, ErrNotEmpty
+	}
+	if err := i.mayUnname(c); err != nil {
+		return cut, err
+	}
+	t := now()
+	d.unlink(d.dir.find(name))
+	cut = i.unnamed(d, t)
+	d.begin(t)
+	d.mtime = t
+	ch.After = d.attr()
+	return cut, nil
+}
+
+// mayUnname asks the inode's opens and leases whether a name of it may go.
+// Called with i.mu held.
+func (i *Inode) mayUnname(c *Caller) error {
+	if i.x == nil {
+		return nil
+	}
+	if i.x.denies(AccessDelete) {
+		return ErrShareViolation
+	}
+	if w := i.breakLeases(c, opUnname); w != nil {
+		return w
+	}
+	return nil
+}
+
+// unlink removes a dentry and what it cost. Called with d.mu held for writing.
+func (d *Inode) unlink(e *dentry) {
+	cost := int64(dentryCost + len(e.name))
+	d.dir.remove(e)
+	d.s.uncharge(cost)
+	d.s.reaper.dropped(cost)
+}
+
+// unnamed counts a name of i less, which stood in d, and returns pages to
+// free. Called with both locked for writing; the caller changes d's times.
+func (i *Inode) unnamed(d *Inode, t int64) extent.Map {
+	i.begin(t)
+	if i.link != nil && i.link.ino == 0 {
+		i.link = nil
+	}
+	if i.typ == TypeDir {
+		i.nlink = 0
+		d.nlink--
+	} else {
+		i.nlink--
+	}
+	cut := i.bury()
+	if i.nlink == 0 && !i.dead {
+		i.s.orphan.Add(1)
+	}
+	return cut
+}

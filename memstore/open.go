@@ -1,0 +1,153 @@
+package memstore
+
+import (
+	"slices"
+	"sync"
+
+	"ramserver/memstore/internal/extent"
+)
+
+// OpenArgs is what an open asks for: its own access, and what it denies to
+// other opens meanwhile. POSIX openers deny nothing.
+type OpenArgs struct {
+	Access Access
+	Deny   Access // of AccessRead, AccessWrite and AccessDelete
+}
+
+// Open is one open file. It keeps the file's data when the last name goes, and
+// it has the access that was checked when it was made, whatever the mode
+// becomes.
+type Open struct {
+	inode  *Inode  // (c)
+	holder *Holder // (c)
+
+	// Protected by inode.mu.
+	access Access
+	deny   Access
+	closed bool
+	owners []lockKey // who locked ranges through this open
+
+	once sync.Once
+}
+
+// Open opens a file or directory. ErrAccess if the mode forbids it,
+// ErrShareViolation if another open does.
+func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.dead {
+		return nil, ErrStale
+	}
+	if !i.permits(c, a.Access&^AccessDelete) {
+		return nil, ErrAccess
+	}
+	if i.typ == TypeDir && a.Access&AccessWrite != 0 {
+		return nil, ErrIsDir
+	}
+	return i.open(c, a)
+}
+
+// open is Open after the check of permissions. Called with i.mu held for
+// writing.
+func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
+	if err := i.shares(nil, a); err != nil {
+		return nil, err
+	}
+	op := opRead
+	if a.Access&AccessWrite != 0 || a.Deny&AccessRead != 0 {
+		op = opWrite
+	}
+	if w := i.breakLeases(c, op); w != nil {
+		return nil, w
+	}
+	x := i.extra()
+	o := &Open{inode: i, holder: c.Holder, access: a.Access, deny: a.Deny}
+	x.opens = append(x.opens, o)
+	x.count(a.Deny, 1)
+	return o, nil
+}
+
+// shares checks a against the other opens. Called with i.mu held.
+func (i *Inode) shares(self *Open, a OpenArgs) error {
+	if i.x == nil {
+		return nil
+	}
+	for _, o := range i.x.opens {
+		if o != self && (o.deny&a.Access != 0 || o.access&a.Deny != 0) {
+			return ErrShareViolation
+		}
+	}
+	return nil
+}
+
+func (x *extra) count(deny Access, n int) {
+	for k, a := range [...]Access{AccessRead, AccessWrite, AccessDelete} {
+		if deny&a != 0 {
+			x.deny[k] += n
+		}
+	}
+}
+
+// denies tells whether any open denies one of want to others.
+func (x *extra) denies(want Access) bool {
+	return want&AccessRead != 0 && x.deny[0] > 0 ||
+		want&AccessWrite != 0 && x.deny[1] > 0 ||
+		want&AccessDelete != 0 && x.deny[2] > 0
+}
+
+// Inode is the file that is open.
+func (o *Open) Inode() *Inode { return o.inode }
+
+// Access is what the open allows.
+func (o *Open) Access() Access {
+	o.inode.mu.RLock()
+	defer o.inode.mu.RUnlock()
+	return o.access
+}
+
+// Change replaces access and deny, for an upgrade or a downgrade.
+// ErrShareViolation, and no change, if another open forbids it.
+func (o *Open) Change(c *Caller, a OpenArgs) error {
+	i := o.inode
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if o.closed {
+		return ErrStale
+	}
+	if more := a.Access &^ o.access &^ AccessDelete; !i.permits(c, more) {
+		return ErrAccess
+	}
+	if err := i.shares(o, a); err != nil {
+		return err
+	}
+	if a.Access&^o.access&AccessWrite != 0 {
+		if w := i.breakLeases(c, opWrite); w != nil {
+			return w
+		}
+	}
+	i.x.count(o.deny, -1)
+	i.x.count(a.Deny, 1)
+	o.access, o.deny = a.Access, a.Deny
+	return nil
+}
+
+// Close ends the open and drops the locks that were taken through it. Closing
+// again does nothing.
+func (o *Open) Close() {
+	o.once.Do(func() {
+		i := o.inode
+		i.mu.Lock()
+		x := i.x
+		o.closed = true
+		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
+		x.count(o.deny, -1)
+		x.unlockAll(o)
+		var cut extent.Map
+		if i.nlink == 0 && len(x.opens) == 0 {
+			i.s.orphan.Add(-1)
+			cut = i.bury()
+		}
+		i.mu.Unlock()
+		i.s.release(cut)
+	})
+}

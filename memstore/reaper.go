@@ -1,0 +1,152 @@
+package memstore
+
+import (
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ramserver/memstore/arena"
+	"ramserver/memstore/internal/extent"
+)
+
+// Freeing at most this much is cheaper than handing it to the reaper.
+const reapInline = 1 << 20
+
+// reaper frees what truncates and removals detach in bulk, so that neither
+// holds a lock for long. Its goroutine exists only while there is work.
+type reaper struct {
+	s *Store
+
+	mu      sync.Mutex
+	queue   []extent.Map // (mu)
+	running bool         // (mu) a goroutine is at work
+	taken   int          // (mu) maps that somebody is freeing
+	idle    sync.Cond    // (mu) taken fell to 0
+
+	heap atomic.Int64 // bytes of inodes and names freed since the heap was last given back
+	back atomic.Bool  // a goroutine is about to give the heap back
+}
+
+// add takes over pages that were detached.
+func (r *reaper) add(m extent.Map) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, m)
+	if !r.running {
+		r.running = true
+		go r.run()
+	}
+}
+
+func (r *reaper) run() {
+	for {
+		for r.step() {
+		}
+		r.mu.Lock()
+		if len(r.queue) == 0 {
+			r.running = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+	}
+}
+
+// step frees what one truncate or removal detached and reports whether there
+// was any.
+func (r *reaper) step() bool {
+	r.mu.Lock()
+	if len(r.queue) == 0 {
+		r.mu.Unlock()
+		return false
+	}
+	last := len(r.queue) - 1
+	m := r.queue[last]
+	r.queue[last] = extent.Map{}
+	r.queue = r.queue[:last]
+	r.taken++
+	r.mu.Unlock()
+	m.Clear(r.s.freeExtent)
+	r.mu.Lock()
+	r.taken--
+	if r.taken == 0 && r.idle.L != nil {
+		r.idle.Broadcast()
+	}
+	r.mu.Unlock()
+	return true
+}
+
+// help frees what waits, or waits for those that others are freeing. It reports
+// whether anything was freed meanwhile.
+func (r *reaper) help() bool {
+	if r.step() {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken == 0 {
+		return len(r.queue) > 0
+	}
+	if r.idle.L == nil {
+		r.idle.L = &r.mu
+	}
+	for r.taken > 0 {
+		r.idle.Wait()
+	}
+	return true
+}
+
+// drain frees everything that waits.
+func (r *reaper) drain() {
+	for r.help() {
+	}
+}
+
+// Freeing this much metadata makes it worth collecting the heap for.
+const heapWorthReturning = 8 << 20
+
+// dropped notes that n bytes of inodes or names became garbage. The Go runtime
+// would keep that memory for minutes; once the removals pause it is given back.
+func (r *reaper) dropped(n int64) {
+	if r.heap.Add(n) < heapWorthReturning || !r.back.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		for last := int64(-1); last != r.heap.Load(); {
+			last = r.heap.Load()
+			time.Sleep(time.Second)
+		}
+		r.heap.Store(0)
+		r.back.Store(false)
+		debug.FreeOSMemory()
+	}()
+}
+
+// release frees all pages of m, now or by the reaper.
+func (s *Store) release(m extent.Map) {
+	if m.Bytes() <= reapInline {
+		m.Clear(s.freeExtent)
+		return
+	}
+	s.reaper.add(m)
+}
+
+// pages allocates up to count consecutive pages of the class of size and
+// charges them. Their memory has refcount 1.
+func (s *Store) pages(size, count int, shard uint64, zero bool) (extent.Extent, bool) {
+	page := int64(arena.ClassSize(size))
+	for n := int64(count); n > 0; n /= 2 {
+		if !s.charge(n * page) {
+			continue
+		}
+		addr, got, err := s.arena.Alloc(size, int(n), shard, zero)
+		if err != nil {
+			s.uncharge(n * page)
+			return extent.Extent{}, false
+		}
+		s.uncharge((n - int64(got)) * page)
+		return extent.Extent{Addr: uint64(addr), Len: int64(got) * page, Page: uint32(page)}, true
+	}
+	return extent.Extent{}, false
+}

@@ -1,0 +1,305 @@
+package memstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func mustOpen(t *testing.T, i *Inode, a OpenArgs) *Open {
+	t.Helper()
+	o, err := i.Open(Root(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestShareModes(t *testing.T) {
+	const r, w, d = AccessRead, AccessWrite, AccessDelete
+	for _, tt := range []struct {
+		first, second OpenArgs
+		want          error
+	}{
+		{OpenArgs{r, 0}, OpenArgs{r | w, 0}, nil},
+		{OpenArgs{r, w}, OpenArgs{r, 0}, nil},
+		{OpenArgs{r, w}, OpenArgs{w, 0}, ErrShareViolation},
+		{OpenArgs{w, 0}, OpenArgs{r, w}, ErrShareViolation},
+		{OpenArgs{r, r | w}, OpenArgs{0, 0}, nil},
+		{OpenArgs{d, 0}, OpenArgs{r, d}, ErrShareViolation},
+	} {
+		s := newStore(t, 1<<20)
+		f := mustCreate(t, s.Root(), "f", TypeFile)
+		a := mustOpen(t, f, tt.first)
+		b, err := f.Open(Root(), tt.second)
+		wantErr(t, fmt.Sprint(tt.first, tt.second), err, tt.want)
+		if b != nil {
+			b.Close()
+		}
+		a.Close()
+		b = mustOpen(t, f, tt.second)
+		b.Close()
+	}
+
+	s := newStore(t, 1<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	o := mustOpen(t, f, OpenArgs{r | w, w | d})
+	c := Root()
+	_, _, err := f.WriteAt(c, nil, []byte("x"), 0)
+	wantErr(t, "write without an open against deny write", err, ErrShareViolation)
+	_, _, err = f.WriteAt(c, o, []byte("x"), 0)
+	wantErr(t, "write by the open itself", err, nil)
+	_, err = f.SetAttr(c, nil, &SetAttr{Mask: SetSize})
+	wantErr(t, "truncate against deny write", err, ErrShareViolation)
+	_, err = s.Root().Create(c, "f", &Create{Type: TypeFile, Exist: ExistOpen, Set: SetAttr{Mask: SetSize}})
+	wantErr(t, "create with truncation against deny write", err, ErrShareViolation)
+	_, _, _, err = f.ReadAt(c, nil, make([]byte, 1), 0)
+	wantErr(t, "read", err, nil)
+	_, err = s.Root().Remove(c, "f", RemoveFile)
+	wantErr(t, "remove against deny delete", err, ErrShareViolation)
+	wantErr(t, "downgrade", o.Change(c, OpenArgs{r, 0}), nil)
+	_, _, err = f.WriteAt(c, o, []byte("x"), 0)
+	wantErr(t, "write after the downgrade", err, ErrAccess)
+	_, err = s.Root().Remove(c, "f", RemoveFile)
+	wantErr(t, "remove after the downgrade", err, nil)
+	o.Close()
+}
+
+func TestLocks(t *testing.T) {
+	s := newStore(t, 1<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	c := Root()
+	alice, bob := &Holder{Name: "alice"}, &Holder{Name: "bob"}
+	a := mustOpen(t, f, OpenArgs{AccessRead | AccessWrite, 0})
+	b := mustOpen(t, f, OpenArgs{AccessRead | AccessWrite, 0})
+	of := func(h *Holder, off, n uint64, excl bool) LockArgs {
+		return LockArgs{Owner: LockOwner{Holder: h}, Off: off, N: n, Exclusive: excl}
+	}
+	lock := func(o *Open, l LockArgs) error { _, err := o.Lock(l); return err }
+	wantErr(t, "alice 0-10", lock(a, of(alice, 0, 10, true)), nil)
+	wantErr(t, "bob 5-15", lock(b, of(bob, 5, 10, false)), ErrLocked)
+	wantErr(t, "bob 10-20", lock(b, of(bob, 10, 10, true)), nil)
+	info, hit := f.TestLock(of(alice, 0, 0, false))
+	if !hit || info.Owner.Holder != bob || info.Off != 10 || info.N != 10 || !info.Exclusive {
+		t.Errorf("test: %+v %v", info, hit)
+	}
+	wantErr(t, "alice's downgrade", lock(a, of(alice, 0, 10, false)), nil)
+	wantErr(t, "bob shares", lock(b, of(bob, 0, 5, false)), nil)
+
+	waiting := of(alice, 10, 1, true)
+	waiting.Wait = true
+	_, err := a.Lock(waiting)
+	var w *Wait
+	if !errors.As(err, &w) {
+		t.Fatalf("lock with wait: %v", err)
+	}
+	select {
+	case <-w.Done():
+		t.Fatal("nothing was unlocked yet")
+	default:
+	}
+	wantErr(t, "bob unlocks", b.Unlock(of(bob, 10, 10, true)), nil)
+	<-w.Done()
+	wantErr(t, "alice again", lock(a, waiting), nil)
+
+	// Mandatory locks stop others' I/O and conflict with advisory ones.
+	m := LockArgs{Off: 100, N: 10, Exclusive: true, Mandatory: true}
+	wantErr(t, "mandatory", lock(b, m), nil)
+	wantErr(t, "the same again", lock(b, m), ErrLocked)
+	wantErr(t, "advisory against mandatory", lock(a, of(alice, 105, 1, false)), ErrLocked)
+	_, _, err = f.WriteAt(c, nil, []byte("x"), 100)
+	wantErr(t, "write into it", err, ErrLocked)
+	_, _, _, err = f.ReadAt(c, a, make([]byte, 200), 0)
+	wantErr(t, "read over it", err, ErrLocked)
+	_, _, err = f.WriteAt(c, b, []byte("x"), 100)
+	wantErr(t, "write by its open", err, nil)
+	wantErr(t, "unlock of another range", b.Unlock(LockArgs{Off: 100, N: 9, Mandatory: true}), ErrRange)
+	b.Close()
+	_, _, err = f.WriteAt(c, nil, []byte("x"), 100)
+	wantErr(t, "write after the close", err, nil)
+	wantErr(t, "all of it", lock(a, of(alice, 0, 0, true)), nil)
+	a.Close()
+	if f.x.locks.Len() != 0 {
+		t.Error("locks are left after the last close")
+	}
+}
+
+func TestLeaseTable(t *testing.T) {
+	holder := &Holder{Name: "holder"}
+	answers := &Holder{Name: "answers", AnswersGetattr: true}
+	const r, w, h = cacheRead, cacheWrite, cacheHandle
+	for _, tt := range []struct {
+		op     operation
+		holder *Holder
+		breaks rights
+	}{
+		{opRead, holder, w},
+		{opWrite, holder, r | w},
+		{opGetAttr, holder, 0},
+		{opGetAttr, answers, w},
+		{opSetAttr, holder, w},
+		{opLink, holder, w},
+		{opUnname, holder, h},
+	} {
+		for granted := rights(0); granted <= r|w|h; granted++ {
+			i := &Inode{x: &extra{leases: []*lease{{holder: tt.holder, granted: granted, broken: &Wait{}}}}}
+			if got := i.breakLeases(Root(), tt.op) != nil; got != (granted&tt.breaks != 0) {
+				t.Errorf("operation %d against %b of %s: breaks %v", tt.op, granted, tt.holder.Name, got)
+			}
+			if i.breakLeases(&Caller{Holder: tt.holder}, tt.op) != nil {
+				t.Errorf("operation %d breaks the caller's own lease", tt.op)
+			}
+		}
+	}
+}
+
+func TestLeaseStopsOperations(t *testing.T) {
+	s := newStore(t, 1<<20)
+	c, d := Root(), s.Root()
+	f := mustCreate(t, d, "f", TypeFile)
+	mustCreate(t, d, "g", TypeFile)
+	f.mu.Lock()
+	f.extra().leases = []*lease{{holder: &Holder{}, granted: cacheRead | cacheWrite | cacheHandle, broken: &Wait{done: make(chan struct{})}}}
+	f.mu.Unlock()
+	before, _ := f.GetAttr(c)
+	for what, op := range map[string]func() error{
+		"open":     func() error { _, err := f.Open(c, OpenArgs{Access: AccessRead}); return err },
+		"read":     func() error { _, _, _, err := f.ReadAt(c, nil, make([]byte, 1), 0); return err },
+		"write":    func() error { _, _, err := f.WriteAt(c, nil, []byte("x"), 0); return err },
+		"truncate": func() error { _, err := f.SetAttr(c, nil, &SetAttr{Mask: SetSize, Size: 9}); return err },
+		"chmod":    func() error { _, err := f.SetAttr(c, nil, &SetAttr{Mask: SetMode}); return err },
+		"xattr":    func() error { _, err := f.SetXattr(c, "user.a", nil, 0); return err },
+		"punch":    func() error { _, err := f.Punch(c, nil, 0, 1); return err },
+		"link":     func() error { _, _, err := d.Link(c, "h", f); return err },
+		"remove":   func() error { _, err := d.Remove(c, "f", RemoveAny); return err },
+		"rename":   func() error { _, _, err := s.Rename(c, d, "f", d, "h", 0); return err },
+		"replace":  func() error { _, _, err := s.Rename(c, d, "g", d, "f", 0); return err },
+		"create": func() error {
+			_, err := d.Create(c, "f", &Create{Type: TypeFile, Exist: ExistOpen, Set: SetAttr{Mask: SetSize}})
+			return err
+		},
+	} {
+		var w *Wait
+		if err := op(); !errors.As(err, &w) {
+			t.Errorf("%s: %v, want a wait", what, err)
+		}
+	}
+	if after, _ := f.GetAttr(c); after != before {
+		t.Error("an operation that has to wait changed something")
+	}
+	f.x.leases = nil
+}
+
+func TestWatch(t *testing.T) {
+	s := newStore(t, 4<<20)
+	c, root := Root(), s.Root()
+	d := mustCreate(t, root, "d", TypeDir)
+	f := mustCreate(t, d, "f", TypeFile)
+	tree, err := root.Watch(WatchName|WatchDir|WatchWrite, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat, err := d.Watch(WatchName|WatchAttr, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.WriteAt(c, nil, []byte("x"), 0)
+	f.SetAttr(c, nil, &SetAttr{Mask: SetMode, Mode: 0o600})
+	mustCreate(t, d, "sub", TypeDir)
+	mustCreate(t, root, "top", TypeFile)
+	s.Rename(c, d, "f", d, "g", 0)
+	s.Rename(c, d, "g", root, "g", 0)
+	root.Remove(c, "g", RemoveFile)
+	got, overflow, ended := tree.Take()
+	want := []WatchEvent{
+		{WatchModified, "d/f"}, {WatchAdded, "d/sub"}, {WatchAdded, "top"},
+		{WatchRenamedFrom, "d/f"}, {WatchRenamedTo, "d/g"},
+		{WatchRemoved, "d/g"}, {WatchAdded, "g"}, {WatchRemoved, "g"},
+	}
+	if !slices.Equal(got, want) || overflow || ended {
+		t.Errorf("tree: %v %v %v", got, overflow, ended)
+	}
+	got, _, _ = flat.Take()
+	want = []WatchEvent{{WatchModified, "f"}, {WatchRenamedFrom, "f"}, {WatchRenamedTo, "g"}, {WatchRemoved, "g"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("directory: %v", got)
+	}
+	for n := range watchQueue + 1 {
+		mustCreate(t, root, fmt.Sprint(n), TypeFile)
+	}
+	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
+		t.Errorf("%d events, overflow %v", len(got), overflow)
+	}
+	<-tree.Ready()
+	tree.Close()
+	d.Remove(c, "sub", RemoveDir)
+	root.Remove(c, "d", RemoveDir)
+	<-flat.Ready()
+	if _, _, ended := flat.Take(); !ended {
+		t.Error("the watch of a removed directory goes on")
+	}
+	flat.Close()
+	if s.watches.Load() != 0 || s.recursive.Load() != 0 {
+		t.Error("watches are left")
+	}
+}
+
+func TestXattrs(t *testing.T) {
+	s := newStore(t, 4<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	c := Root()
+	set := func(name string, n int, rule XattrRule) error {
+		_, err := f.SetXattr(c, name, make([]byte, n), rule)
+		return err
+	}
+	wantErr(t, "replace missing", set("user.a", 1, XattrReplace), ErrNoXattr)
+	wantErr(t, "create", set("user.a", 1, XattrCreate), nil)
+	wantErr(t, "create again", set("user.a", 1, XattrCreate), ErrExist)
+	wantErr(t, "replace", set("user.a", 5, XattrReplace), nil)
+	wantErr(t, "no name", set("", 5, 0), ErrInvalid)
+	wantErr(t, "largest", set("user.b", MaxXattr, 0), nil)
+	wantErr(t, "too large", set("user.b", MaxXattr+1, 0), ErrXattrTooBig)
+	if v, err := f.GetXattr(c, "user.a"); len(v) != 5 || err != nil {
+		t.Error(v, err)
+	}
+	if names, _ := f.ListXattr(c); !slices.Equal(names, []string{"user.a", "user.b"}) {
+		t.Error(names)
+	}
+	var err error
+	for n := 0; err == nil; n++ {
+		err = set(fmt.Sprint("user.", n), MaxXattr, 0)
+	}
+	wantErr(t, "too many", err, ErrXattrTooBig)
+	_, err = f.RemoveXattr(c, "user.a")
+	wantErr(t, "remove", err, nil)
+	_, err = f.RemoveXattr(c, "user.a")
+	wantErr(t, "remove again", err, ErrNoXattr)
+}
+
+func TestNewRefusesNonsense(t *testing.T) {
+	for _, cfg := range []Config{{}, {Size: 100}, {Size: 1 << 20, Inodes: -1}, {Size: 1 << 20, Inodes: 1 << 40}} {
+		if _, err := New(cfg); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	s := newStore(t, 1<<20)
+	_, err := s.ByHandle(Handle{})
+	wantErr(t, "empty handle", err, ErrStale)
+	_, err = s.ByHandle(Handle{s.ID(), 1 << 60, 1})
+	wantErr(t, "wild handle", err, ErrStale)
+}
+
+func TestInodeLimit(t *testing.T) {
+	s, err := New(Config{Size: 1 << 20, Inodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustCreate(t, s.Root(), "a", TypeFile)
+	mustCreate(t, s.Root(), "b", TypeDir)
+	_, err = s.Root().Create(Root(), "c", &Create{Type: TypeFile})
+	wantErr(t, "one too many", err, ErrNoSpace)
+	s.Root().Remove(Root(), "b", RemoveDir)
+	mustCreate(t, s.Root(), "c", TypeFile)
+}
