@@ -302,6 +302,7 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64) (n int, ch Change
 	i.mu.Unlock()
 	if n > 0 {
 		i.changed(WatchWrite)
+		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return n, ch, err
 }
@@ -611,6 +612,7 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 	f.Release()
 	if n > 0 {
 		i.changed(WatchWrite)
+		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return n, ch, err
 }

@@ -22,11 +22,11 @@ type dentry struct {
 
 // directory is the names of a directory, protected by its inode's mu.
 type directory struct {
-	list  []*dentry          // by cookie, removed ones among them
-	live  int                // those not removed
-	index map[string]*dentry // nil: look at each
-	fold  map[string][]*dentry
-	next  uint64 // next cookie
+	list  []*dentry            // by cookie, removed ones among them
+	live  int                  // those not removed
+	index index                // without slots: look at each
+	fold  map[string][]*dentry // by folded name; nil until it is asked for
+	next  uint64               // next cookie
 }
 
 // bytes is the size that a directory shows: it grows and falls with its
@@ -34,8 +34,11 @@ type directory struct {
 func (d *directory) bytes() int64 { return int64(d.live) * dentryCost }
 
 func (d *directory) find(name string) *dentry {
-	if d.index != nil {
-		return d.index[name]
+	if d.index.slots != nil {
+		if at := d.index.find(d.list, name); at >= 0 {
+			return d.list[d.index.slots[at].pos-1]
+		}
+		return nil
 	}
 	for _, e := range d.list {
 		if e.ino != 0 && e.name == name {
@@ -52,8 +55,8 @@ func (d *directory) add(name string, ino uint64) *dentry {
 	d.list = append(d.list, e)
 	d.live++
 	switch {
-	case d.index != nil:
-		d.index[e.name] = e
+	case d.index.slots != nil:
+		d.index.add(e.name, len(d.list)-1)
 	case d.live > indexFrom:
 		d.reindex()
 	}
@@ -64,10 +67,10 @@ func (d *directory) add(name string, ino uint64) *dentry {
 }
 
 func (d *directory) reindex() {
-	d.index = make(map[string]*dentry, d.live)
-	for _, e := range d.list {
+	d.index = newIndex(d.live)
+	for pos, e := range d.list {
 		if e.ino != 0 {
-			d.index[e.name] = e
+			d.index.add(e.name, pos)
 		}
 	}
 }
@@ -75,9 +78,11 @@ func (d *directory) reindex() {
 // remove takes a name away. Its place in the order stays until so many are
 // empty that closing the gaps costs less than passing over them.
 func (d *directory) remove(e *dentry) {
+	if d.index.slots != nil {
+		d.index.remove(d.index.find(d.list, e.name))
+	}
 	e.ino = 0
 	d.live--
-	delete(d.index, e.name)
 	if d.fold != nil {
 		key := foldName(e.name)
 		rest := slices.DeleteFunc(d.fold[key], func(f *dentry) bool { return f == e })
@@ -88,7 +93,7 @@ func (d *directory) remove(e *dentry) {
 		}
 	}
 	if d.live == 0 {
-		d.list, d.index, d.fold = nil, nil, nil
+		d.list, d.index, d.fold = nil, index{}, nil
 		return
 	}
 	if gaps := len(d.list) - d.live; gaps < 16 || gaps <= d.live {
@@ -101,8 +106,7 @@ func (d *directory) remove(e *dentry) {
 		}
 	}
 	d.list = list
-	// Maps do not shrink.
-	if d.index = nil; d.live > indexFrom {
+	if d.index = (index{}); d.live > indexFrom {
 		d.reindex()
 	}
 }

@@ -22,13 +22,17 @@ type Inode struct {
 	gen uint64 // (c)
 	typ Type   // (c)
 
-	dead bool   // (m) neither names nor opens are left
+	dead bool   // (m) nothing holds it: no name, no open, no kernel
 	cow  bool   // (m) pages may be shared with a clone
 	mode uint16 // (m)
 
 	nlink    uint32       // (m)
 	uid, gid uint32       // (m)
 	atime    atomic.Int64 // (a) reads move it under the shared lock
+
+	// How often the local mount's kernel was told of the inode and did not yet
+	// forget it. It grows only with mu held.
+	known atomic.Uint64 // (a)
 
 	mu                  sync.RWMutex
 	size                int64      // (m) bytes; unused by directories
@@ -109,10 +113,23 @@ func (i *Inode) begin(now int64) {
 
 func now() int64 { return time.Now().UnixNano() }
 
-// bury ends an inode that lost its last name or its last open, and returns
-// the pages to free after the unlock. Called with i.mu held for writing.
+// unheld is called when something other than a name ceased to hold the inode,
+// and buries it if that was the last. Called with i.mu held for writing.
+func (i *Inode) unheld() extent.Map {
+	if i.dead || i.nlink > 0 {
+		return extent.Map{}
+	}
+	cut := i.bury()
+	if i.dead {
+		i.s.orphan.Add(-1)
+	}
+	return cut
+}
+
+// bury ends an inode that nothing holds any more, and returns the pages to
+// free after the unlock. Called with i.mu held for writing.
 func (i *Inode) bury() extent.Map {
-	if i.dead || i.nlink > 0 || i.x != nil && len(i.x.opens) > 0 {
+	if i.dead || i.nlink > 0 || i.known.Load() > 0 || i.x != nil && len(i.x.opens) > 0 {
 		return extent.Map{}
 	}
 	i.dead = true
@@ -243,6 +260,7 @@ func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
 	i.s.release(cut)
 	if err == nil {
 		i.changed(a.watched())
+		i.s.settle(c, Stale{Inode: i, Data: a.Mask&SetSize != 0})
 	}
 	return ch, err
 }

@@ -50,8 +50,10 @@ func (d *Inode) Create(c *Caller, name string, a *Create) (Created, error) {
 	if err == nil {
 		if r.New {
 			d.notify(name, r.Inode.named(), WatchAdded)
+			d.s.settle(c, Stale{Inode: d, Name: name})
 		} else if a.Set.Mask&SetSize != 0 {
 			r.Inode.changed(WatchWrite)
+			d.s.settle(c, Stale{Inode: r.Inode, Data: true})
 		}
 	}
 	return r, err
@@ -83,27 +85,70 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 	if !d.permits(c, AccessWrite) {
 		return r, cut, ErrAccess
 	}
+	if a.Type == TypeDir && d.nlink >= MaxLinks {
+		return r, cut, ErrTooManyLinks
+	}
+	cost := int64(dentryCost + len(name))
+	if !d.s.charge(cost) {
+		return r, cut, ErrNoSpace
+	}
+	t := now()
+	if err := d.make(c, a, t, 1, &r); err != nil {
+		d.s.uncharge(cost)
+		return r, cut, err
+	}
+	r.Inode.link = d.dir.add(strings.Clone(name), r.Inode.ino)
+	d.s.table.put(r.Inode)
+	if a.Type == TypeDir {
+		d.nlink++
+	}
+	d.begin(t)
+	d.mtime = t
+	return r, cut, nil
+}
+
+// CreateTemp makes a file that has no name until Link gives it one, and opens
+// it as a.Open says. The directory is left as it is: the file only belongs to
+// its group if that is set-gid.
+func (d *Inode) CreateTemp(c *Caller, a *Create) (r Created, err error) {
+	if a.Type != TypeFile || a.Open == nil {
+		return r, ErrInvalid
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if err := d.searchable(c, AccessWrite|AccessExecute); err != nil {
+		return r, err
+	}
+	if d.nlink == 0 {
+		return r, ErrNotExist
+	}
+	if err := d.make(c, a, now(), 0, &r); err != nil {
+		return r, err
+	}
+	d.s.orphan.Add(1)
+	d.s.table.put(r.Inode)
+	return r, nil
+}
+
+// make makes and opens the inode that a asks for, with nlink links, or 2 if it
+// is a directory. Called with d.mu held.
+func (d *Inode) make(c *Caller, a *Create, t int64, nlink uint32, r *Created) error {
 	switch a.Type {
 	case TypeFile, TypeDir, TypeFIFO, TypeSocket:
 	case TypeSymlink:
 		if a.Target == "" || strings.IndexByte(a.Target, 0) >= 0 {
-			return r, cut, ErrInvalid
+			return ErrInvalid
 		}
 		if len(a.Target) > MaxSymlink {
-			return r, cut, ErrNameTooLong
+			return ErrNameTooLong
 		}
 	case TypeBlock, TypeChar:
 		if c.UID != 0 {
-			return r, cut, ErrPerm
+			return ErrPerm
 		}
 	default:
-		return r, cut, ErrBadType
+		return ErrBadType
 	}
-	if a.Type == TypeDir && d.nlink >= MaxLinks {
-		return r, cut, ErrTooManyLinks
-	}
-
-	t := now()
 	gid := c.GID
 	var inherited uint16
 	if d.mode&ModeSetGID != 0 {
@@ -112,21 +157,21 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 			inherited = ModeSetGID
 		}
 	}
-	cost := int64(dentryCost + len(name))
+	cost := int64(0)
 	if a.Type == TypeSymlink {
-		cost += int64(len(a.Target))
+		cost = int64(len(a.Target))
 	}
 	if !d.s.charge(cost) {
-		return r, cut, ErrNoSpace
+		return ErrNoSpace
 	}
 	i, err := d.s.newInode(a.Type, 0, c.UID, gid, t)
 	if err != nil {
 		d.s.uncharge(cost)
-		return r, cut, err
+		return err
 	}
 	// Nobody else sees the inode yet, so the functions that want its lock held
 	// may be called without it.
-	i.nlink = 1
+	i.nlink, i.home = nlink, d
 	switch a.Type {
 	case TypeDir:
 		i.nlink = 2
@@ -149,7 +194,7 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 		if _, err := i.setAttr(c, nil, &set); err != nil {
 			i.discard()
 			d.s.uncharge(cost)
-			return r, cut, err
+			return err
 		}
 	}
 	i.mode |= inherited
@@ -161,16 +206,8 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 		// A new inode has no other open to conflict with.
 		r.Open, _ = i.open(c, *a.Open)
 	}
-	i.home = d
-	i.link = d.dir.add(strings.Clone(name), i.ino)
-	d.s.table.put(i)
-	if a.Type == TypeDir {
-		d.nlink++
-	}
-	d.begin(t)
-	d.mtime = t
 	r.Inode, r.New, r.Attr = i, true, i.attr()
-	return r, cut, nil
+	return nil
 }
 
 // take is create for a name that is there. Called with the directory's mu held
@@ -239,6 +276,7 @@ func (d *Inode) Link(c *Caller, name string, i *Inode) (dir Changed, attr Attr, 
 	d.mu.Unlock()
 	if err == nil {
 		d.notify(name, WatchName, WatchAdded)
+		d.s.settle(c, Stale{Inode: d, Name: name}, Stale{Inode: i})
 	}
 	return dir, attr, err
 }
@@ -352,6 +390,7 @@ func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err
 		}
 		if err == nil {
 			d.notify(name, i.named(), WatchRemoved)
+			d.s.settle(c, Stale{Inode: d, Name: name, Child: i}, Stale{Inode: i})
 		}
 		return ch, err
 	}

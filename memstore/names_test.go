@@ -342,6 +342,42 @@ func TestListingWhileTheDirectoryChanges(t *testing.T) {
 	}
 }
 
+// TestIndex runs random additions and removals against a map.
+func TestIndex(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	d := directory{next: firstCookie}
+	model := map[string]uint64{}
+	for step := range 50_000 {
+		name := fmt.Sprint(r.IntN(1 + step/10))
+		if e := d.find(name); e != nil {
+			if model[name] != e.ino {
+				t.Fatalf("%d: %s is %d, want %d", step, name, e.ino, model[name])
+			}
+			// Grow for a while, then shrink.
+			if r.IntN(3) == 0 || step > 40_000 {
+				d.remove(e)
+				delete(model, name)
+			}
+			continue
+		}
+		if model[name] != 0 {
+			t.Fatalf("%d: %s is lost", step, name)
+		}
+		if step <= 40_000 {
+			d.add(name, uint64(step+1))
+			model[name] = uint64(step + 1)
+		}
+	}
+	for name, ino := range model {
+		if e := d.find(name); e == nil || e.ino != ino {
+			t.Fatalf("%s is lost", name)
+		}
+	}
+	if d.live != len(model) {
+		t.Fatalf("%d names, want %d", d.live, len(model))
+	}
+}
+
 func TestLookupFold(t *testing.T) {
 	s := newStore(t, 16<<20)
 	d, c := s.Root(), Root()

@@ -3,8 +3,6 @@ package memstore
 import (
 	"slices"
 	"sync"
-
-	"ramserver/memstore/internal/extent"
 )
 
 // OpenArgs is what an open asks for: its own access, and what it denies to
@@ -142,11 +140,7 @@ func (o *Open) Close() {
 		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
 		x.count(o.deny, -1)
 		x.unlockAll(o)
-		var cut extent.Map
-		if i.nlink == 0 && len(x.opens) == 0 {
-			i.s.orphan.Add(-1)
-			cut = i.bury()
-		}
+		cut := i.unheld()
 		i.mu.Unlock()
 		i.s.release(cut)
 	})

@@ -71,6 +71,7 @@ func (s *Store) Rename(c *Caller, from *Inode, fromName string, to *Inode, toNam
 		s.release(cut)
 		if moved {
 			r.notify()
+			r.settle()
 		}
 		return fromDir, toDir, err
 	}
@@ -89,6 +90,17 @@ func (r *renaming) notify() {
 		r.from.notify(r.fromName, kind, WatchRemoved)
 		r.to.notify(r.toName, kind, WatchAdded)
 	}
+}
+
+func (r *renaming) settle() {
+	changes := []Stale{
+		{Inode: r.from, Name: r.fromName}, {Inode: r.to, Name: r.toName},
+		{Inode: r.source}, {Inode: r.source},
+	}
+	if r.target != nil {
+		changes[3].Inode = r.target
+	}
+	r.from.s.settle(r.c, changes...)
 }
 
 // check is everything that can be refused before files are locked. Called with

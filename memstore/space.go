@@ -80,6 +80,7 @@ func (i *Inode) rewrite(c *Caller, o *Open, off, n int64, change func() error) (
 	ch.After = i.attr()
 	i.mu.Unlock()
 	i.changed(WatchWrite)
+	i.s.settle(c, Stale{Inode: i, Data: true})
 	return ch, err
 }
 
@@ -279,6 +280,7 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 	unlock()
 	if done > 0 {
 		i.changed(WatchWrite)
+		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return done, ch, err
 }

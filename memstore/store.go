@@ -55,6 +55,8 @@ type Store struct {
 	watches   atomic.Int64 // watches anywhere, so that changes cost nothing without any
 	recursive atomic.Int64 // those on whole trees
 
+	local atomic.Pointer[Local] // the mount on this machine, or nil
+
 	renameMu sync.Mutex
 
 	table  table

@@ -140,6 +140,7 @@ func (i *Inode) changeXattr(c *Caller, change func(*extra) (int, error)) (ch Cha
 	i.mu.Unlock()
 	if err == nil {
 		i.changed(WatchXattr)
+		i.s.settle(c, Stale{Inode: i})
 	}
 	return ch, err
 }

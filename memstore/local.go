@@ -1,0 +1,96 @@
+package memstore
+
+// Local is the store's mount on this machine. Its kernel caches the attributes,
+// data and names that it was told of until it is told to forget them.
+//
+// That cache is a lease which nobody waits for before a change: one who is not
+// the mount makes the change, then has the kernel forget what became stale, and
+// returns when it has. So what was acknowledged to anybody is what every local
+// process sees.
+type Local struct {
+	s          *Store
+	holder     *Holder
+	invalidate func([]Stale)
+}
+
+// Stale is what a mount's kernel has to forget after somebody else's change:
+// the attributes of an inode, a file's data, or an entry of a directory.
+type Stale struct {
+	Inode *Inode
+	Data  bool
+	Name  string // entry of Inode, or ""
+	Child *Inode // what the entry stood for and does not any more, or nil
+}
+
+// AttachLocal makes a holder the store's local mount, of which a store has one:
+// else it answers ErrExist. invalidate is called after changes by others,
+// without a lock, and returns when the kernel has forgotten; it must not wait
+// for a request that the mount's kernel has sent.
+func (s *Store) AttachLocal(h *Holder, invalidate func([]Stale)) (*Local, error) {
+	l := &Local{s, h, invalidate}
+	if !s.local.CompareAndSwap(nil, l) {
+		return nil, ErrExist
+	}
+	s.root.known.Store(1)
+	return l, nil
+}
+
+// Detach ends the mount: its kernel knows nothing any more.
+func (l *Local) Detach() {
+	l.s.local.Store(nil)
+	l.s.table.each(func(i *Inode) { l.Forget(i, i.known.Load()) })
+}
+
+// Know counts that the mount's kernel is told of the inode once more, and
+// returns the attributes for that. Until it is forgotten as often the inode
+// outlives its last name, and its number is not used again.
+func (l *Local) Know(i *Inode) (Attr, error) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.dead {
+		return Attr{}, ErrStale
+	}
+	i.known.Add(1)
+	return i.attr(), nil
+}
+
+// Forget undoes n calls of Know.
+func (l *Local) Forget(i *Inode, n uint64) {
+	if i.known.Add(-n) > 0 {
+		return
+	}
+	i.mu.Lock()
+	cut := i.unheld()
+	i.mu.Unlock()
+	i.s.release(cut)
+}
+
+// Inode finds an inode that the mount's kernel knows, by its number.
+func (l *Local) Inode(ino uint64) (*Inode, error) {
+	if i := l.s.table.get(ino); i != nil && i.known.Load() > 0 {
+		return i, nil
+	}
+	return nil, ErrStale
+}
+
+// Known tells whether the mount's kernel was told of the inode and did not
+// forget it.
+func (i *Inode) Known() bool { return i.known.Load() > 0 }
+
+// settle has the local mount's kernel forget what c's change made stale of what
+// it knows. Called without a lock, at the end of every change.
+func (s *Store) settle(c *Caller, changes ...Stale) {
+	l := s.local.Load()
+	if l == nil || l.holder == c.Holder {
+		return
+	}
+	var stale []Stale
+	for _, t := range changes {
+		if t.Inode.Known() {
+			stale = append(stale, t)
+		}
+	}
+	if len(stale) > 0 {
+		l.invalidate(stale)
+	}
+}
