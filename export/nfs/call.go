@@ -1,0 +1,356 @@
+package nfs
+
+import (
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"ramserver/export"
+	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/rpc"
+	"ramserver/export/nfs/xdr"
+	"ramserver/memstore"
+)
+
+// call is one request while it is answered. A connection has one for all it
+// executes itself; a request that waits for another holder has its own.
+type call struct {
+	c    *conn
+	w    *xdr.Writer // the reply is appended to it
+	work *work       // nil for a request that has left the connection's goroutine
+
+	hdr  rpc.Call
+	args xdr.Reader
+	who  memstore.Caller
+	exp  *export.Export // of the handles; nil before the first one is resolved
+
+	fresh  *memstore.Fresh // data of a WRITE that was received into pages
+	pages  int             // bytes of work.view that follow the reply
+	pinned int64           // bytes taken from the budget for them
+	failed bool            // the results are an error
+	replay replayKey       // of a procedure that must not be executed twice
+
+	proc  *procedure
+	begun int            // where the reply begins in w.B
+	wait  *memstore.Wait // another holder is in the way
+	again bool           // this is not the first try
+
+	// The export that was used last, and whether the client is admitted to it.
+	last     *export.Export
+	admitted bool
+}
+
+// serve answers the call in rec: it appends a record with the reply to k.w, or
+// nothing to a retransmission of what is still in progress. An error says that
+// the peer does not speak RPC. With k.wait, the reply is one that gives up
+// waiting; the caller may try again instead.
+func (k *call) serve(rec []byte) error {
+	s, w := k.c.s, k.w
+	at := rpc.BeginRecord(w)
+	k.args = xdr.NewReader(rec)
+	k.exp, k.wait, k.failed = nil, nil, false
+	if err := k.hdr.Decode(&k.args); err != nil {
+		var denied rpc.AuthStat
+		switch {
+		case errors.As(err, &denied):
+			rpc.AuthError(w, k.hdr.XID, denied)
+		case err == rpc.ErrVersion:
+			rpc.RPCMismatch(w, k.hdr.XID)
+		default:
+			w.B = w.B[:at]
+			return err
+		}
+		k.c.count.refused.Add(1)
+		rpc.EndRecord(w, at, 0)
+		return nil
+	}
+	if !k.c.ready.Load() {
+		k.c.ready.Store(true)
+	}
+	p := k.procedure()
+	k.proc, k.begun = p, at
+	if p == nil {
+		k.c.count.refused.Add(1)
+		rpc.EndRecord(w, at, 0)
+		return nil
+	}
+	var began time.Time
+	if s.trace {
+		began = time.Now()
+	}
+	body := at + rpc.MarkSize + rpc.ReplySize
+	rpc.Accepted(w, k.hdr.XID, rpc.Success)
+	args := k.args
+	if p.once && !k.again {
+		rest := args
+		k.replay = s.replays.key(k.hdr.XID, k.hdr.Procedure, k.c.client, rest.Rest())
+		var known, busy bool
+		w.B, known, busy = s.replays.begin(k.replay, uint32(s.now.Load()), w.B)
+		switch {
+		case busy:
+			w.B = w.B[:at]
+			return nil
+		case known:
+			k.c.count.replayed.Add(1)
+			rpc.EndRecord(w, at, 0)
+			return nil
+		}
+	}
+	stat := k.execute(p)
+	if stat != rpc.Success {
+		w.B = w.B[:at+rpc.MarkSize]
+		rpc.Accepted(w, k.hdr.XID, stat)
+	}
+	switch {
+	case !p.once || k.wait != nil:
+	case stat == rpc.Success:
+		s.replays.end(k.replay, w.B[body:])
+	default:
+		s.replays.forget(k.replay)
+	}
+	k.c.count.calls[p.index].Add(1)
+	if stat != rpc.Success || k.failed {
+		k.c.count.errors[p.index].Add(1)
+	}
+	rpc.EndRecord(w, at, k.pages+-k.pages&3)
+	if s.trace {
+		k.trace(p, args, w.B[body:], stat, began)
+	}
+	return nil
+}
+
+// procedure finds what is called. Where there is no such, it writes the
+// refusal and returns nil.
+func (k *call) procedure() *procedure {
+	for i := range programs {
+		p := &programs[i]
+		if p.number != k.hdr.Program {
+			continue
+		}
+		if k.hdr.Version < p.low || k.hdr.Version > p.high || p.versions[k.hdr.Version-p.low] == nil {
+			rpc.RefuseVersion(k.w, k.hdr.XID, p.low, p.high)
+			return nil
+		}
+		procs := p.versions[k.hdr.Version-p.low]
+		if k.hdr.Procedure >= uint32(len(procs)) {
+			rpc.Accepted(k.w, k.hdr.XID, rpc.ProcUnavail)
+			return nil
+		}
+		return &procs[k.hdr.Procedure]
+	}
+	rpc.Accepted(k.w, k.hdr.XID, rpc.ProgUnavail)
+	return nil
+}
+
+// execute runs a procedure, which may panic: a broken invariant is one
+// request's failure.
+func (k *call) execute(p *procedure) (stat rpc.AcceptStat) {
+	defer func() {
+		if r := recover(); r != nil {
+			k.dropPages()
+			k.c.count.panics.Add(1)
+			k.c.s.log.Error("request failed", "procedure", p.name, "peer", k.c.peer, "panic", r, "stack", string(debug.Stack()))
+			stat = rpc.SystemErr
+		}
+	}()
+	if !p.run(k) {
+		return rpc.GarbageArgs
+	}
+	return rpc.Success
+}
+
+func (k *call) dropPages() {
+	if k.work != nil {
+		k.work.view.Release()
+	}
+	k.c.s.large.give(k.pinned)
+	k.pages, k.pinned = 0, 0
+}
+
+// decoded tells whether the arguments could be decoded; asked once, after it.
+func (k *call) decoded() bool { return k.args.Err() == nil }
+
+// resolve finds the inode that a handle names, and with the first handle of a
+// call whether the client may use its export, and as whom.
+func (k *call) resolve(fh []byte) (*memstore.Inode, error) {
+	id, err := handleExport(fh)
+	if err != nil {
+		return nil, err
+	}
+	if k.exp == nil || k.exp.ID != id {
+		if k.exp != nil {
+			return nil, nfs3.ErrXDev
+		}
+		if k.last == nil || k.last.ID != id {
+			e := k.c.s.cfg.Exports.ByID(id)
+			if e == nil {
+				return nil, nfs3.ErrStale
+			}
+			k.last, k.admitted = e, e.Admit(k.c.peer)
+		}
+		if !k.admitted {
+			return nil, nfs3.ErrAcces
+		}
+		k.use(k.last)
+	}
+	return k.c.s.mask.inode(fh, k.exp)
+}
+
+// use makes the call one to e.
+func (k *call) use(e *export.Export) {
+	k.exp = e
+	cred := &k.hdr.Cred
+	k.who.Cred = e.Cred(k.c.peer, cred.UID, cred.GID, cred.Groups(), cred.Flavor == rpc.AuthSys)
+}
+
+// resolveToChange is resolve for a procedure that changes something. Of a
+// read-only export, it returns the inode with ROFS.
+func (k *call) resolveToChange(fh []byte) (*memstore.Inode, error) {
+	i, err := k.resolve(fh)
+	if err == nil && k.exp.ReadOnly {
+		err = nfs3.ErrROFS
+	}
+	return i, err
+}
+
+// status is the status of the results for an error of the store.
+func (k *call) status(err error) nfs3.Status {
+	if err == nil {
+		return nfs3.OK
+	}
+	k.failed = true
+	s := statusOf(err)
+	if s == nfs3.ErrJukebox {
+		errors.As(err, &k.wait)
+	}
+	return s
+}
+
+// post is an inode's attributes for a reply, if it lives. i may be nil.
+func (k *call) post(i *memstore.Inode) (p nfs3.PostOpAttr) {
+	if i == nil {
+		return p
+	}
+	a, err := i.GetAttr(&k.who)
+	if err != nil {
+		return p
+	}
+	return k.attr(&a)
+}
+
+// attr is attributes that the store returned, if it did.
+func (k *call) attr(a *memstore.Attr) (p nfs3.PostOpAttr) {
+	if a.Ino != 0 {
+		p.Follows = true
+		setFattr(&p.Attr, a, k.exp.Store.ID())
+	}
+	return p
+}
+
+// wcc is the weak cache consistency data of a change of i, which may be nil or
+// not have got to the store.
+func (k *call) wcc(i *memstore.Inode, ch *memstore.Changed) (d nfs3.WccData) {
+	if ch.After.Ino == 0 {
+		d.After = k.post(i)
+		return d
+	}
+	if ch.Before.Change != 0 {
+		d.HasBefore = true
+		d.Before = nfs3.WccAttr{
+			Size:  uint64(ch.Before.Size),
+			Mtime: wireTime(ch.Before.Mtime),
+			Ctime: wireTime(ch.Before.Ctime),
+		}
+	}
+	d.After = k.attr(&ch.After)
+	return d
+}
+
+// handle is the wire's handle of i.
+func (k *call) handle(b *[handleSize]byte, i *memstore.Inode) []byte {
+	k.c.s.mask.put(b, k.exp, i)
+	return b[:]
+}
+
+// Bounds for requests that wait for another holder.
+const (
+	maxParked = 16              // of one connection
+	parkTime  = 2 * time.Second // then JUKEBOX, upon which Linux waits 5 s
+)
+
+// park takes a request that met another holder's lease out of the connection's
+// way: it is tried again when the holder has given way, and its reply sent
+// whenever there is one. The reply in the batch, which asks the client to try
+// again later, is removed, unless too many wait already.
+func (c *conn) park(k *call, rec []byte) {
+	p := &call{c: c, w: new(xdr.Writer), proc: k.proc, replay: k.replay, wait: k.wait, again: true}
+	size := int64(len(rec)) + outSize - flushSize
+	if k.fresh != nil || c.parked.Load() >= maxParked || !c.s.large.tryTake(size) {
+		k.giveUp()
+		return
+	}
+	k.w.B = k.w.B[:k.begun]
+	rec = slices.Clone(rec)
+	c.parked.Add(1)
+	c.s.busy.Add(1)
+	go func() {
+		defer c.s.busy.Done()
+		defer c.parked.Add(-1)
+		defer c.s.large.give(size)
+		p.retry(rec)
+	}()
+}
+
+// giveUp leaves the reply that asks the client to try again later, with a new
+// xid or the same.
+func (k *call) giveUp() {
+	if k.proc.once {
+		k.c.s.replays.forget(k.replay)
+	}
+}
+
+// retry executes a parked request until it does not have to wait, or has
+// waited for long enough.
+func (k *call) retry(rec []byte) {
+	late := time.NewTimer(parkTime)
+	defer late.Stop()
+	for waiting := true; k.wait != nil && waiting; {
+		select {
+		case <-k.wait.Done():
+		case <-late.C:
+			waiting = false
+		case <-k.c.s.done:
+			waiting = false
+		}
+		k.w.B = k.w.B[:0]
+		k.serve(rec) // it could be decoded before
+	}
+	if k.wait != nil {
+		k.giveUp()
+	}
+	k.c.sendParked(k.w.B)
+}
+
+// freshWrite tells whether the record of size bytes that begins with head is a
+// WRITE whose n bytes can replace whole pages of i from off on. If not, n is 0.
+// It leaves k.args at the data.
+func (k *call) freshWrite(head []byte, size int) (i *memstore.Inode, off int64, n int) {
+	k.args = xdr.NewReader(head)
+	if k.hdr.Decode(&k.args) != nil || k.hdr.Program != rpc.ProgramNFS || k.hdr.Version != nfs3.Version || k.hdr.Procedure != nfs3.ProcWrite {
+		return nil, 0, 0
+	}
+	var a nfs3.WriteArgs
+	length := a.DecodeHead(&k.args)
+	if k.args.Err() != nil || length < freshMin || length%freshMin != 0 || a.Offset%freshMin != 0 ||
+		a.Offset > memstore.MaxFileSize-uint64(length) || a.Count != length ||
+		int(length) > k.c.s.cfg.MaxIO || int(length) != size-(len(head)-k.args.Len()) {
+		return nil, 0, 0
+	}
+	k.exp = nil
+	i, err := k.resolveToChange(a.FH)
+	if err != nil || i.Type() != memstore.TypeFile {
+		return nil, 0, 0
+	}
+	return i, int64(a.Offset), int(length)
+}

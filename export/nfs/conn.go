@@ -1,0 +1,449 @@
+package nfs
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ramserver/export"
+	"ramserver/export/nfs/rpc"
+)
+
+// stallTime is how long a connection may make no progress inside a record or
+// a reply before it is closed; pressedTime is the same while others wait for
+// the memory that it holds.
+const (
+	stallTime   = 60 * time.Second
+	pressedTime = 2 * time.Second
+)
+
+// Reasons to end a connection, besides the network's.
+var (
+	errRecord   = errors.New("record is too large")
+	errDraining = errors.New("server is shutting down")
+	errStalled  = errors.New("no progress")
+)
+
+// What a connection is doing, for the janitor.
+const (
+	stateIdle    = iota // waits for a call, or the rest of a small one, without work
+	stateRunning        // executes, or waits for memory
+	stateReading        // as stateIdle, with work that it could give back
+	stateMidway         // waits for the rest of a large record
+	stateWriting        // sends replies
+	stateBits    = 3
+)
+
+// conn is one client's connection. Its goroutine, which runs serve, owns every
+// field that is not marked otherwise: (c) is constant, (a) atomic, (s)
+// protected by Server.mu.
+type conn struct {
+	s     *Server       // (c)
+	nc    net.Conn      // (c)
+	since time.Time     // (c) when it was accepted
+	count counters      // (a)
+	mark  atomic.Uint64 // (a) state, and above it a number that changes with every step
+	step  uint64        // that number
+	stuck atomic.Uint64 // (a) mark of the reply for which the janitor has set a deadline
+
+	seen  uint64    // (s) mark when the janitor came by last
+	still time.Time // (s) when mark became seen
+
+	peer   *export.Peer // set with the first byte
+	client uint32       // its address, for the replay cache
+
+	work  *work       // nil while idle
+	large bool        // buf is neither small nor work.in
+	ready atomic.Bool // (a) has sent a call that could be understood
+
+	// buf[start:w] is what was received and is not yet answered. buf[start:end]
+	// is what the fragments of the current record before pos have brought, put
+	// together; the next mark is at pos.
+	buf                []byte
+	start, end, pos, w int
+	small              [smallSize]byte
+
+	sending sync.Mutex   // held while a reply is sent
+	parked  atomic.Int32 // (a) requests that wait for another holder
+}
+
+// set notes what the connection is doing.
+func (c *conn) set(state uint64) {
+	c.step++
+	c.mark.Store(c.step<<stateBits | state)
+}
+
+// serve answers calls until the connection ends.
+func (c *conn) serve() {
+	err := c.run()
+	c.giveWork()
+	if errors.Is(err, errDraining) {
+		c.hangUp()
+	}
+	c.nc.Close()
+	c.s.remove(c, err)
+}
+
+func (c *conn) run() error {
+	c.buf = c.small[:]
+	for {
+		for {
+			rec, err := c.record()
+			if err != nil {
+				return errors.Join(err, c.flush())
+			}
+			if rec == nil {
+				break
+			}
+			if err := c.answer(rec); err != nil {
+				return errors.Join(err, c.flush())
+			}
+		}
+		if err := c.flush(); err != nil {
+			return err
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// record returns the next record if all of it has been received, else nil.
+// It is valid until fill.
+func (c *conn) record() ([]byte, error) {
+	limit := c.s.maxRecord
+	if !c.ready.Load() {
+		limit = firstRecord
+	}
+	for c.w-c.pos >= rpc.MarkSize {
+		n, last := rpc.MarkOf(c.buf[c.pos:])
+		// Marks count too, so that a record of empty fragments ends (RFC 5531
+		// section 11 bounds neither).
+		if c.pos-c.start+n > limit {
+			return nil, errRecord
+		}
+		next := c.pos + rpc.MarkSize + n
+		if next > c.w {
+			break
+		}
+		fragment := c.buf[c.pos+rpc.MarkSize : next]
+		if c.pos == c.start && last {
+			c.start, c.end, c.pos = next, next, next
+			return fragment, nil
+		}
+		c.end += copy(c.buf[c.end:], fragment)
+		c.pos = next
+		if last {
+			rec := c.buf[c.start:c.end]
+			c.start, c.end = next, next
+			return rec, nil
+		}
+	}
+	return nil, nil
+}
+
+// fill waits for more bytes of the current record, or of the next.
+func (c *conn) fill() error {
+	if c.start == c.w {
+		c.rewind()
+	}
+	want := c.target() - c.start
+	if want <= smallSize && c.s.works.waiting.Load() > 0 {
+		c.giveWork()
+	}
+	if want > smallSize && c.work == nil {
+		if err := c.takeWork(false); err != nil {
+			return err
+		}
+	}
+	if want >= freshMin && c.pos == c.start {
+		if done, err := c.receive(); done || err != nil {
+			return err
+		}
+	}
+	if err := c.makeRoom(want); err != nil {
+		return err
+	}
+	free := c.buf[c.w:]
+	if c.large {
+		// Nothing is read behind the record, so that the buffer can be given
+		// back with it.
+		free = c.buf[c.w:c.target()]
+	}
+	switch {
+	case c.work == nil:
+		c.set(stateIdle)
+	case want <= smallSize:
+		c.set(stateReading)
+	default:
+		c.set(stateMidway)
+	}
+	n, err := c.read(free)
+	c.w += n
+	return err
+}
+
+// target is where the bytes end that are surely needed next: the mark at pos,
+// or if that is there the fragment behind it.
+func (c *conn) target() int {
+	if c.w-c.pos < rpc.MarkSize {
+		return c.pos + rpc.MarkSize
+	}
+	n, _ := rpc.MarkOf(c.buf[c.pos:])
+	return c.pos + rpc.MarkSize + n
+}
+
+// read is one read from the socket. It returns 0 bytes without an error when
+// the janitor woke it.
+func (c *conn) read(b []byte) (int, error) {
+	n, err := c.nc.Read(b)
+	c.set(stateRunning)
+	c.count.in.Add(uint64(n))
+	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	// First clear, then look: a shutdown says so before it sets a deadline.
+	c.nc.SetReadDeadline(time.Time{})
+	switch {
+	case c.s.draining.Load():
+		return n, errDraining
+	case n == 0 && c.target()-c.start <= smallSize:
+		c.giveWork()
+	}
+	return n, nil
+}
+
+// rewind starts over at the beginning of the buffer when all of it has been
+// answered.
+func (c *conn) rewind() {
+	c.giveLarge()
+	c.start, c.end, c.pos, c.w = 0, 0, 0, 0
+}
+
+// makeRoom moves what was received to the beginning of the buffer, and if n
+// bytes from start do not fit goes on in a large one.
+func (c *conn) makeRoom(n int) error {
+	if c.start > 0 {
+		copy(c.buf, c.buf[c.start:c.w])
+		c.end -= c.start
+		c.pos -= c.start
+		c.w -= c.start
+		c.start = 0
+	}
+	if n <= len(c.buf) {
+		return nil
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if !c.s.large.take(int64(c.s.maxRecord), false, c.s.done) {
+		return net.ErrClosed
+	}
+	b := c.s.largePool.Get().(*[]byte)
+	copy(*b, c.buf[:c.w])
+	c.buf, c.large = *b, true
+	return nil
+}
+
+func (c *conn) giveLarge() {
+	if !c.large {
+		return
+	}
+	b := c.buf
+	c.s.largePool.Put(&b)
+	c.s.large.give(int64(c.s.maxRecord))
+	c.buf, c.large = c.work.in, false
+}
+
+// takeWork gets the connection what it needs to answer calls, and moves what
+// was received into it.
+func (c *conn) takeWork(urgent bool) error {
+	if !c.s.works.take(workSize, urgent, c.s.done) {
+		return net.ErrClosed
+	}
+	if c.peer == nil {
+		c.peer = export.NewPeer(c.nc)
+		c.client = c.s.replays.clientHash(c.peer.Addr().Addr().String())
+	}
+	c.work = workPool.Get().(*work)
+	c.work.w.B = c.work.out[:0]
+	c.work.call = call{c: c, w: &c.work.w, work: c.work}
+	c.buf = c.work.in
+	copy(c.buf, c.small[:c.w])
+	return nil
+}
+
+// giveWork returns it. What was received and not answered is kept if it fits
+// the connection's own buffer, else lost.
+func (c *conn) giveWork() {
+	if c.work == nil {
+		return
+	}
+	c.releaseView()
+	rest := copy(c.small[:], c.buf[c.start:c.w])
+	c.end, c.pos = c.end-c.start, c.pos-c.start
+	c.start, c.w = 0, rest
+	c.giveLarge()
+	c.buf = c.small[:]
+	c.work.call = call{}
+	clear(c.work.entries[:])
+	workPool.Put(c.work)
+	c.work = nil
+	c.s.works.give(workSize)
+}
+
+// answer executes one call and appends its reply to the batch, which it sends
+// when it is large or continues in the store's pages.
+func (c *conn) answer(rec []byte) error {
+	if c.work == nil {
+		if err := c.takeWork(true); err != nil {
+			return err
+		}
+	}
+	k := &c.work.call
+	if err := k.serve(rec); err != nil {
+		return err
+	}
+	if k.wait != nil {
+		c.park(k, rec)
+	}
+	if k.pages > 0 || len(c.work.w.B) >= flushSize {
+		return c.flush()
+	}
+	return nil
+}
+
+// receive is called when a record of one fragment has begun that is too large
+// to wait for in the buffer. If it is a WRITE that can replace whole pages, its
+// data goes from the socket into new pages of the store, and done is true. A
+// client that stalls meanwhile holds no lock and shows nothing.
+func (c *conn) receive() (done bool, err error) {
+	size, last := rpc.MarkOf(c.buf[c.pos:c.w])
+	if !last {
+		return false, nil
+	}
+	head := c.buf[c.pos+rpc.MarkSize : c.w]
+	k := &c.work.call
+	i, off, n := k.freshWrite(head, size)
+	if n == 0 || !c.s.large.tryTake(int64(n)) {
+		return false, nil
+	}
+	defer c.s.large.give(int64(n))
+	f := &c.work.fresh
+	if i.NewFresh(f, off, n) != nil {
+		return false, nil // a write that is cut short, or what overwrites, may still fit
+	}
+	defer f.Release()
+	if err := c.flush(); err != nil {
+		return false, err
+	}
+	data := k.args.Rest()
+	head = head[:len(head)-len(data)]
+	for _, s := range f.Slices {
+		done := copy(s, data)
+		data = data[done:]
+		for done < len(s) {
+			c.set(stateMidway)
+			n, err := c.read(s[done:])
+			if err != nil {
+				return false, err
+			}
+			done += n
+		}
+	}
+	k.fresh = f
+	err = c.answer(head)
+	k.fresh = nil
+	c.start = c.w
+	c.rewind()
+	return true, err
+}
+
+// flush sends the batch and the pages that follow it.
+func (c *conn) flush() error {
+	if c.work == nil || len(c.work.w.B) == 0 {
+		return nil
+	}
+	c.set(stateWriting)
+	err := c.send(c.work.w.B, c.work.call.pages)
+	c.releaseView()
+	c.work.w.B = c.work.out[:0]
+	c.set(stateRunning)
+	return err
+}
+
+func (c *conn) releaseView() {
+	k := &c.work.call
+	if k.pages > 0 {
+		c.work.view.Release()
+		c.s.large.give(k.pinned)
+		k.pages, k.pinned = 0, 0
+	}
+}
+
+// send writes b, and behind it the pages of the work's view if they are n > 0
+// bytes. The janitor sets a deadline when there was no progress for long; if
+// there was some then after all, it goes on.
+func (c *conn) send(b []byte, pages int) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if pages > 0 {
+		iov := append(c.work.iov[:0], b)
+		iov = append(iov, c.work.view.Slices...)
+		c.work.iov = append(iov, padding[:-pages&3])
+		c.work.bufs = c.work.iov
+	}
+	for {
+		var n int64
+		var err error
+		if pages > 0 {
+			n, err = c.work.bufs.WriteTo(c.nc)
+		} else {
+			var m int
+			m, err = c.nc.Write(b)
+			n, b = int64(m), b[m:]
+		}
+		c.count.out.Add(uint64(n))
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case n == 0 && c.stuck.Load() == c.mark.Load():
+			return errStalled
+		}
+		c.nc.SetWriteDeadline(time.Time{})
+		c.set(stateWriting)
+	}
+}
+
+var padding [3]byte
+
+// sendParked sends the reply to a request that has left the connection's
+// goroutine.
+func (c *conn) sendParked(b []byte) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.nc.SetWriteDeadline(time.Now().Add(stallTime))
+	n, err := c.nc.Write(b)
+	c.nc.SetWriteDeadline(time.Time{})
+	c.count.out.Add(uint64(n))
+	if err != nil {
+		c.nc.Close()
+	}
+}
+
+// hangUp ends a connection so that replies that are on their way arrive: a
+// close with unread calls in the socket would reset it.
+func (c *conn) hangUp() {
+	tcp, ok := c.nc.(*net.TCPConn)
+	if !ok || tcp.CloseWrite() != nil {
+		return
+	}
+	c.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	io.Copy(io.Discard, tcp)
+}

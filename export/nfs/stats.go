@@ -1,0 +1,101 @@
+package nfs
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// counters are one connection's, so that connections do not share a cache
+// line. They are added up when somebody asks.
+type counters struct {
+	calls    [maxProcedures]atomic.Uint64
+	errors   [maxProcedures]atomic.Uint64
+	refused  atomic.Uint64
+	replayed atomic.Uint64
+	panics   atomic.Uint64
+	in, out  atomic.Uint64
+}
+
+func (n *counters) add(m *counters) {
+	for i := range m.calls {
+		n.calls[i].Add(m.calls[i].Load())
+		n.errors[i].Add(m.errors[i].Load())
+	}
+	n.refused.Add(m.refused.Load())
+	n.replayed.Add(m.replayed.Load())
+	n.panics.Add(m.panics.Load())
+	n.in.Add(m.in.Load())
+	n.out.Add(m.out.Load())
+}
+
+// Stats is what a server has done since it was made, and for whom.
+type Stats struct {
+	Procedures []ProcedureStats // of every program, in the order of their numbers
+	BytesIn    uint64           // received, record marks and headers among them
+	BytesOut   uint64           // sent
+	Refused    uint64           // calls denied, or to what is not served
+	Replayed   uint64           // retransmissions answered as the first time
+	Panics     uint64           // calls that failed in the server
+	Accepted   uint64           // connections
+	Evicted    uint64           // connections closed to make room for others
+	Conns      []ConnStats      // oldest first
+	Mounts     []Mount          // what clients said they mounted
+}
+
+// ProcedureStats counts the calls of one procedure.
+type ProcedureStats struct {
+	Program string // "nfs" or "mount"
+	Version uint32
+	Name    string // as in RFC 1813: "GETATTR"
+	Calls   uint64
+	Errors  uint64 // whose results were an error, GARBAGE_ARGS and SYSTEM_ERR among them
+}
+
+// ConnStats is one connection.
+type ConnStats struct {
+	Peer     netip.AddrPort
+	Since    time.Time
+	Calls    uint64
+	BytesIn  uint64
+	BytesOut uint64
+}
+
+// Stats adds up what the connections have counted.
+func (s *Server) Stats() Stats {
+	var sum counters
+	var st Stats
+	s.mu.Lock()
+	sum.add(&s.ended)
+	for c := range s.conns {
+		sum.add(&c.count)
+		cs := ConnStats{Since: c.since, BytesIn: c.count.in.Load(), BytesOut: c.count.out.Load()}
+		cs.Peer, _ = netip.ParseAddrPort(c.nc.RemoteAddr().String())
+		for i := range c.count.calls {
+			cs.Calls += c.count.calls[i].Load()
+		}
+		st.Conns = append(st.Conns, cs)
+	}
+	st.Accepted, st.Evicted = s.accepted, s.evicted
+	s.mu.Unlock()
+	slices.SortFunc(st.Conns, func(a, b ConnStats) int {
+		return cmp.Or(a.Since.Compare(b.Since), a.Peer.Compare(b.Peer))
+	})
+	st.BytesIn, st.BytesOut = sum.in.Load(), sum.out.Load()
+	st.Refused, st.Replayed, st.Panics = sum.refused.Load(), sum.replayed.Load(), sum.panics.Load()
+	for _, p := range programs {
+		for v, procs := range p.versions {
+			for i := range procs {
+				st.Procedures = append(st.Procedures, ProcedureStats{
+					Program: p.name, Version: p.low + uint32(v), Name: procs[i].name,
+					Calls:  sum.calls[procs[i].index].Load(),
+					Errors: sum.errors[procs[i].index].Load(),
+				})
+			}
+		}
+	}
+	st.Mounts = s.mounts.all()
+	return st
+}

@@ -1,0 +1,118 @@
+package nfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/rpc"
+	"ramserver/export/nfs/xdr"
+)
+
+// trace logs a request and its reply as one line: who, what, on which file,
+// what became of it and how long it took.
+func (k *call) trace(p *procedure, args xdr.Reader, results []byte, stat rpc.AcceptStat, began time.Time) {
+	answer := stat.String()
+	if stat == rpc.Success {
+		answer = "OK"
+		if k.failed && len(results) >= 4 {
+			answer = nfs3.Status(binary.BigEndian.Uint32(results)).String()
+		}
+	}
+	text := ""
+	if p.args != nil {
+		text = describe(p.args(&args))
+	}
+	k.c.s.log.Debug(p.name, "args", text, "answer", answer, "bytes", len(results)+k.pages,
+		"uid", k.who.UID, "gid", k.who.GID, "peer", k.c.peer, "xid", k.hdr.XID, "took", time.Since(began))
+}
+
+// decode makes the decoder of a procedure's arguments that the trace uses.
+func decode[A any, P interface {
+	*A
+	Decode(*xdr.Reader)
+}](r *xdr.Reader) any {
+	var a A
+	P(&a).Decode(r)
+	return a
+}
+
+// describe is the arguments in short.
+func describe(args any) string {
+	switch a := args.(type) {
+	case nfs3.FHArgs:
+		return fileText(a.FH)
+	case nfs3.SetAttrArgs:
+		return fileText(a.FH) + sattrText(&a.Attr)
+	case nfs3.DirOp:
+		return nameText(&a)
+	case nfs3.AccessArgs:
+		return fmt.Sprintf("%s want %#x", fileText(a.FH), a.Access)
+	case nfs3.ReadArgs:
+		return fmt.Sprintf("%s %d+%d", fileText(a.FH), a.Offset, a.Count)
+	case nfs3.WriteArgs:
+		return fmt.Sprintf("%s %d+%d", fileText(a.FH), a.Offset, a.Count)
+	case nfs3.CreateArgs:
+		how := [...]string{"unchecked", "guarded", "exclusive"}[a.Mode]
+		return nameText(&a.Where) + " " + how + sattrText(&a.Attr)
+	case nfs3.MkdirArgs:
+		return nameText(&a.Where) + sattrText(&a.Attr)
+	case nfs3.SymlinkArgs:
+		return fmt.Sprintf("%s -> %q", nameText(&a.Where), a.Target)
+	case nfs3.MknodArgs:
+		return fmt.Sprintf("%s type %d %d:%d%s", nameText(&a.Where), a.Type, a.Major, a.Minor, sattrText(&a.Attr))
+	case nfs3.RenameArgs:
+		return nameText(&a.From) + " to " + nameText(&a.To)
+	case nfs3.LinkArgs:
+		return fileText(a.FH) + " as " + nameText(&a.Link)
+	case nfs3.ReadDirArgs:
+		return fmt.Sprintf("%s from %d count %d", fileText(a.FH), a.Cookie, a.Count)
+	case nfs3.ReadDirPlusArgs:
+		return fmt.Sprintf("%s from %d count %d/%d", fileText(a.FH), a.Cookie, a.DirCount, a.MaxCount)
+	case nfs3.CommitArgs:
+		return fmt.Sprintf("%s %d+%d", fileText(a.FH), a.Offset, a.Count)
+	case nfs3.MountPath:
+		return fmt.Sprintf("%q", a.Path)
+	}
+	return ""
+}
+
+// fileText is the export and inode of a handle.
+func fileText(fh []byte) string {
+	if _, err := handleExport(fh); err != nil {
+		return fmt.Sprintf("bad handle %x", fh)
+	}
+	return fmt.Sprintf("%08x:%d", binary.BigEndian.Uint32(fh[4:]), binary.BigEndian.Uint64(fh[16:]))
+}
+
+func nameText(a *nfs3.DirOp) string { return fmt.Sprintf("%s/%q", fileText(a.Dir), a.Name) }
+
+func sattrText(a *nfs3.Sattr) string {
+	var b strings.Builder
+	if a.SetMode {
+		fmt.Fprintf(&b, " mode=%04o", a.Mode)
+	}
+	if a.SetUID {
+		fmt.Fprintf(&b, " uid=%d", a.UID)
+	}
+	if a.SetGID {
+		fmt.Fprintf(&b, " gid=%d", a.GID)
+	}
+	if a.SetSize {
+		fmt.Fprintf(&b, " size=%d", a.Size)
+	}
+	timeText(&b, "atime", a.AtimeHow, a.Atime)
+	timeText(&b, "mtime", a.MtimeHow, a.Mtime)
+	return b.String()
+}
+
+func timeText(b *strings.Builder, name string, how nfs3.TimeHow, t nfs3.Time) {
+	switch how {
+	case nfs3.SetToServerTime:
+		fmt.Fprintf(b, " %s=now", name)
+	case nfs3.SetToClientTime:
+		fmt.Fprintf(b, " %s=%d.%09d", name, t.Sec, t.Nsec)
+	}
+}
