@@ -1,0 +1,38 @@
+# lib.sh: what the guest's scripts share.
+server=10.77.0.1
+failed=0
+
+# step NAME COMMAND...: runs the command, with errexit, and prints one line; if
+# it fails, the end of what it said as well.
+step() {
+	local name=$1 start=${EPOCHREALTIME/./} rc took
+	shift
+	(set -euo pipefail; "$@") >/tmp/step.log 2>&1
+	rc=$?
+	took=$((${EPOCHREALTIME/./} - start))
+	if [ $rc -eq 0 ]; then
+		printf 'ok    %4d.%d s  %s\n' $((took / 1000000)) $((took % 1000000 / 100000)) "$name"
+	else
+		printf 'FAIL  %4d.%d s  %s: exit status %d\n' $((took / 1000000)) $((took % 1000000 / 100000)) "$name" $rc
+		tail -n "${TAIL:-40}" /tmp/step.log | sed 's/^/      | /'
+		failed=1
+	fi
+}
+
+# want EXPECTED GOT WHAT
+want() {
+	[ "$1" = "$2" ] || { echo "$3: got '$2', want '$1'"; return 1; }
+}
+
+# nfs PATH FOLDER [OPTIONS]: mounts the server's export.
+nfs() {
+	mkdir -p "$2"
+	mount -t nfs -o "vers=3,nolock,proto=tcp${3:+,$3}" "$server:$1" "$2"
+}
+
+# finish: unmounts everything, and fails if a step did.
+finish() {
+	cd /
+	step 'unmount' umount -a -t nfs
+	exit $failed
+}

@@ -1,0 +1,327 @@
+//go:build kernel && linux
+
+package kerneltest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const address = "10.77.0.1" // of the server in every namespace, see uml-run
+
+var (
+	stage     string // folder that guests see as $HOSTDIR
+	ramserver string
+	long      = os.Getenv("KERNEL_ALL") == "1"
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kerneltest:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run builds and makes what all guests use.
+func run(m *testing.M) (code int, err error) {
+	if os.Getuid() != 0 {
+		return 1, errors.New("needs root, for a network namespace and mounts in the guest")
+	}
+	if out, err := exec.Command("./setup").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("setup: %w\n%s", err, out)
+	}
+	if stage, err = os.MkdirTemp("", "kerneltest-"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(stage)
+	if err := os.Chmod(stage, 0755); err != nil { // other users of a guest reach posixtest in it
+		return 1, err
+	}
+	ramserver = filepath.Join(stage, "ramserver")
+	for _, args := range [][]string{
+		{"go", "build", "-o", ramserver, "ramserver/cmd/ramserver"},
+		{"go", "test", "-c", "-o", filepath.Join(stage, "posixtest.test"), "ramserver/loopback/posixtest"},
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return 1, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		make func(dir string) error
+	}{
+		{"", func(dir string) error { return os.CopyFS(dir, os.DirFS("guest")) }},
+		{"repo", makeRepo},
+		{"cproject", makeCProject},
+		{"tree", makeTree},
+	} {
+		if err := c.make(filepath.Join(stage, c.name)); err != nil {
+			return 1, fmt.Errorf("making %s: %w", c.name, err)
+		}
+	}
+	return m.Run(), nil
+}
+
+// network is a namespace with the addresses that uml-run gives out.
+type network struct {
+	*testing.T
+	name string
+}
+
+func newNetwork(t *testing.T) *network {
+	n := &network{t, fmt.Sprintf("ramserver-%d-%s", os.Getpid(), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))}
+	uml := func(arg string) {
+		cmd := exec.Command("./uml-run", arg)
+		cmd.Env = append(os.Environ(), "UML_NS="+n.name)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("uml-run %s: %v\n%s", arg, err, out)
+		}
+	}
+	uml("-p")
+	t.Cleanup(func() { uml("-d") })
+	return n
+}
+
+// exec runs a command in the network and returns what it printed.
+func (n *network) exec(args ...string) string {
+	n.Helper()
+	out, err := exec.Command("ip", append([]string{"netns", "exec", n.name}, args...)...).CombinedOutput()
+	if err != nil {
+		n.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// start starts a command in the network and waits until it has printed a line
+// that ends with ready, unless that is "". The test's end stops it by SIGTERM.
+func (n *network) start(ready string, args ...string) {
+	n.Helper()
+	name := filepath.Base(args[0])
+	cmd := exec.Command("ip", append([]string{"netns", "exec", n.name}, args...)...)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		n.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		n.Fatal(err)
+	}
+	var log tail
+	isReady, eof := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(eof)
+		seen := false
+		for s := bufio.NewScanner(pipe); s.Scan(); {
+			log.add(s.Text())
+			if !seen && strings.HasSuffix(s.Text(), ready) {
+				seen = true
+				close(isReady)
+			}
+		}
+		io.Copy(io.Discard, pipe) // after a line too long to scan
+	}()
+	n.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-eof:
+		case <-time.After(20 * time.Second):
+			n.Errorf("%s does not stop", name)
+			cmd.Process.Kill()
+		}
+		if err := cmd.Wait(); err != nil && args[0] == ramserver {
+			n.Errorf("%s: %v", name, err)
+		}
+		if n.Failed() || log.contains("panic") {
+			n.Errorf("log of %s:\n%s", name, log.String())
+		}
+	})
+	if ready == "" {
+		return
+	}
+	select {
+	case <-isReady:
+	case <-eof:
+		n.Fatalf("%s ended before it was ready", name)
+	case <-time.After(20 * time.Second):
+		n.Fatalf("%s is not ready", name)
+	}
+}
+
+// serve starts a server in the network.
+func (n *network) serve(args ...string) {
+	n.Helper()
+	n.start("ramserver: ready", append([]string{ramserver, "serve", "--listen", address, "--allow", "10.77.0.0/24",
+		"--squash", "none", "--state-dir", filepath.Join(n.TempDir(), "state")}, args...)...)
+}
+
+// guest runs a script in a guest and passes on what it prints.
+func (n *network) guest(limit time.Duration, script string, args ...string) {
+	n.Helper()
+	cmd := exec.Command("./uml-run", append([]string{"-t", fmt.Sprint(int(limit.Seconds())), filepath.Join(stage, script)}, args...)...)
+	cmd.Env = append(os.Environ(), "UML_NS="+n.name)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		n.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		n.Fatal(err)
+	}
+	steps := 0
+	for s := bufio.NewScanner(pipe); s.Scan(); {
+		line := strings.TrimRight(s.Text(), "\r")
+		if strings.HasPrefix(line, "ok ") {
+			steps++
+		}
+		fmt.Printf("%-22s %s\n", strings.TrimPrefix(n.Name(), "Test"), line)
+	}
+	io.Copy(io.Discard, pipe)
+	if err := cmd.Wait(); err != nil {
+		n.Errorf("%s: %v", script, err)
+	} else if steps == 0 {
+		n.Errorf("%s did nothing", script)
+	}
+}
+
+// tail keeps the last lines of a log.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *tail) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines = append(l.lines, line); len(l.lines) > 200 {
+		l.lines = l.lines[100:]
+	}
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+func (l *tail) contains(word string) bool { return strings.Contains(l.String(), word) }
+
+func TestPosix(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.serve("--size", "512M")
+	n.guest(10*time.Minute, "posix.sh", "TestMount")
+}
+
+func TestFsx(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{"native", "go-nfs"} {
+		if engine != "native" && !long {
+			continue
+		}
+		t.Run(engine, func(t *testing.T) {
+			n := newNetwork(t)
+			n.serve("--size", "512M", "--nfs-engine", engine)
+			howLong := 2 * time.Minute
+			if long {
+				howLong = 15 * time.Minute
+			}
+			n.guest(howLong+5*time.Minute, "posix.sh", "TestFsx", "-test.parallel=3", "-test.timeout=30m", "-fsx.time", howLong.String())
+		})
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"build", "files"} {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			n := newNetwork(t)
+			n.serve("--size", "512M")
+			n.guest(10*time.Minute, "programs.sh", part)
+		})
+	}
+}
+
+func TestFull(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.serve("--size", "32M", "--inodes", "600")
+	n.guest(5*time.Minute, "full.sh")
+}
+
+// TestExports mounts without port options, by our port mapper and by Debian's,
+// which then had port 111 first and tells of us as long as we run.
+func TestExports(t *testing.T) {
+	t.Parallel()
+	exports := []string{"--size", "64M", "--export", "ramdisk", "--export", "ro,path=/ro,ro", "--export", "anon,size=16M,squash=all"}
+	t.Run("portmap", func(t *testing.T) {
+		t.Parallel()
+		n := newNetwork(t)
+		n.serve(exports...)
+		n.guest(5*time.Minute, "exports.sh")
+	})
+	t.Run("rpcbind", func(t *testing.T) {
+		t.Parallel()
+		n := newNetwork(t)
+		// Its socket and lock are files below /run; the namespace shares those
+		// with the machine, and a machine has one rpcbind.
+		n.start("", "sh", "-c", "mount -t tmpfs tmpfs /run && exec rpcbind -f")
+		n.exec("sh", "-c", "for i in $(seq 100); do rpcinfo -p 127.0.0.1 && exit; sleep 0.1; done; exit 1")
+		before := n.exec("rpcinfo", "-p", "127.0.0.1")
+		t.Run("mounted", func(t *testing.T) {
+			n := &network{t, n.name}
+			n.serve(exports...)
+			n.guest(5*time.Minute, "exports.sh")
+		})
+		if after := n.exec("rpcinfo", "-p", "127.0.0.1"); after != before {
+			t.Errorf("registered after the server stopped:\n%sbefore it started:\n%s", after, before)
+		}
+	})
+}
+
+// TestLibnfs uses a client that is not Linux's: libnfs, from within the network.
+func TestLibnfs(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.serve("--size", "64M")
+	content := bytes.Repeat([]byte("libnfs\n"), 500_000)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, content, 0644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, options string }{
+		{"by-portmap", ""},
+		{"by-port", "&nfsport=2049&mountport=2049"},
+	} {
+		url := func(path string) string {
+			return "nfs://" + address + "/ramdisk/" + path + "?version=3&uid=0&gid=0" + c.options
+		}
+		n.exec("nfs-cp", file, url(c.name))
+		if got := n.exec("nfs-cat", url(c.name)); got != string(content) {
+			t.Errorf("%s: nfs-cat gave %d bytes, want %d", c.name, len(got), len(content))
+		}
+		if got := n.exec("nfs-ls", url("")); !strings.Contains(got, fmt.Sprint(len(content))) || !strings.Contains(got, c.name) {
+			t.Errorf("%s: nfs-ls does not show the file:\n%s", c.name, got)
+		}
+		back := filepath.Join(t.TempDir(), "back")
+		n.exec("nfs-cp", url(c.name), back)
+		if got, err := os.ReadFile(back); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s: copied back %d bytes, want %d (%v)", c.name, len(got), len(content), err)
+		}
+	}
+}
