@@ -53,5 +53,6 @@
 //	a link added                        W
 //	remove, rename, replaced by rename  H
 //
-// Nothing grants a lease yet.
+// Nothing grants a lease yet. The cache of the store's mount on this machine is a
+// lease that is broken after the change instead: see Local.
 package memstore

@@ -254,7 +254,7 @@ func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
 		return Changed{}, ErrStale
 	}
 	ch := Changed{Before: i.before()}
-	cut, err := i.setAttr(c, o, a)
+	cut, err := i.setAttr(c, o, a, now())
 	ch.After = i.attr()
 	i.mu.Unlock()
 	i.s.release(cut)
@@ -265,9 +265,9 @@ func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
 	return ch, err
 }
 
-// setAttr is called with i.mu held for writing. The pages that it returns are
+// setAttr makes the change at time t. Called with i.mu held for writing. The pages that it returns are
 // released after the unlock.
-func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr) (cut extent.Map, err error) {
+func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map, err error) {
 	if a.Mask&SetGuard != 0 && i.ctime != a.GuardCtime {
 		return cut, ErrNotSync
 	}
@@ -290,7 +290,6 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr) (cut extent.Map, err err
 		}
 	}
 
-	t := now()
 	i.begin(t)
 	if a.Mask&SetSize != 0 {
 		i.mtime = t
@@ -311,6 +310,9 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr) (cut extent.Map, err err
 		}
 		if i.typ != TypeDir && a.Mask&SetMode == 0 {
 			i.clearSetID()
+		}
+		if i.x != nil && i.x.xattrs != nil {
+			i.dropCapabilities()
 		}
 	}
 	switch {
@@ -366,11 +368,26 @@ func (i *Inode) maySet(c *Caller, o *Open, a *SetAttr) error {
 	return nil
 }
 
-// dropPrivilege clears set-id bits that a change of data by an ordinary user
-// must not leave. Called with i.mu held for writing.
+// dropPrivilege clears what a change of data must not leave: a file's
+// capabilities, and the set-id bits unless root makes the change. Called with
+// i.mu held for writing.
 func (i *Inode) dropPrivilege(c *Caller) {
 	if c.UID != 0 && i.mode&(ModeSetUID|ModeSetGID) != 0 {
 		i.clearSetID()
+	}
+	if i.x != nil && i.x.xattrs != nil {
+		i.dropCapabilities()
+	}
+}
+
+// dropCapabilities removes what gives a program capabilities on Linux.
+func (i *Inode) dropCapabilities() {
+	const name = "security.capability"
+	if v, ok := i.x.xattrs[name]; ok {
+		delete(i.x.xattrs, name)
+		cost := xattrCost + len(name) + len(v)
+		i.x.xattrBytes -= cost
+		i.s.uncharge(int64(cost))
 	}
 }
 
@@ -396,16 +413,10 @@ func (i *Inode) Readlink(c *Caller) (string, error) {
 	return i.x.target, nil
 }
 
-// touch moves the access time as relatime does: when it is not behind the
-// last change, or a day old. Called with i.mu held, shared is enough.
+// touch moves the access time if it is not behind the last change, as relatime
+// does, but without a daily update. Called with i.mu held, shared is enough.
 func (i *Inode) touch() {
-	at := i.atime.Load()
-	if at > i.mtime && at > i.ctime {
-		const day = int64(24 * time.Hour)
-		if t := now(); t-at > day {
-			i.atime.Store(t)
-		}
-		return
+	if at := i.atime.Load(); at <= i.mtime || at <= i.ctime {
+		i.atime.Store(now())
 	}
-	i.atime.Store(now())
 }

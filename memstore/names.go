@@ -191,7 +191,7 @@ func (d *Inode) make(c *Caller, a *Create, t int64, nlink uint32, r *Created) er
 		set.Mask &^= SetSize
 	}
 	if set.Mask != 0 {
-		if _, err := i.setAttr(c, nil, &set); err != nil {
+		if _, err := i.setAttr(c, nil, &set, t); err != nil {
 			i.discard()
 			d.s.uncharge(cost)
 			return err
@@ -238,7 +238,7 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 			}
 		}
 		if a.Set.Mask&SetSize != 0 {
-			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize, Size: a.Set.Size}); err != nil {
+			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize, Size: a.Set.Size}, now()); err != nil {
 				return cut, err
 			}
 		}
@@ -263,10 +263,13 @@ func (d *Inode) Link(c *Caller, name string, i *Inode) (dir Changed, attr Attr, 
 		}
 		return dir, attr, err
 	}
+	if d.typ != TypeDir {
+		return dir, attr, ErrNotDir
+	}
 	d.mu.Lock()
 	i.mu.Lock()
 	err = d.addLink(c, name, i, &dir)
-	if !d.dead && d.typ == TypeDir {
+	if !d.dead {
 		dir.After = d.attr()
 	}
 	if !i.dead {
@@ -344,13 +347,20 @@ func (d *Inode) peek(name string) *Inode {
 
 // is returns what a name stands for, or nil. Called with d.mu held.
 func (d *Inode) is(name string) *Inode {
+	_, i := d.entry(name)
+	return i
+}
+
+// entry is is with the dentry. Called with d.mu held.
+func (d *Inode) entry(name string) (*dentry, *Inode) {
 	if d.typ != TypeDir {
-		return nil
+		return nil, nil
 	}
-	if e := d.dir.find(name); e != nil {
-		return d.s.table.get(e.ino)
+	e := d.dir.find(name)
+	if e == nil {
+		return nil, nil
 	}
-	return nil
+	return e, d.s.table.get(e.ino)
 }
 
 // asDir returns i if it is a directory, else nil.
@@ -365,35 +375,26 @@ func (i *Inode) asDir() *Inode {
 // keeps it. Where the directory lives, the result is returned with an error
 // too.
 func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err error) {
-	for {
-		i := d.peek(name)
-		if i.asDir() == nil {
-			d.mu.Lock()
-			if now := d.is(name); now.asDir() != nil {
-				d.mu.Unlock()
-				continue
-			} else {
-				i = now
-			}
-			var cut extent.Map
-			cut, err = d.remove(c, name, kind, i, &ch)
-			d.mu.Unlock()
-			d.s.release(cut)
-		} else {
-			unlock := lockDirs(d, i)
-			if d.is(name) != i {
-				unlock()
-				continue
-			}
-			_, err = d.remove(c, name, kind, i, &ch)
-			unlock()
+	d.mu.Lock()
+	unlock := d.mu.Unlock
+	e, i := d.entry(name)
+	for i.asDir() != nil {
+		// A directory is locked too, and may have to be locked first.
+		unlock()
+		unlock = lockDirs(d, i)
+		locked := i
+		if e, i = d.entry(name); i == locked {
+			break
 		}
-		if err == nil {
-			d.notify(name, i.named(), WatchRemoved)
-			d.s.settle(c, Stale{Inode: d, Name: name, Child: i}, Stale{Inode: i})
-		}
-		return ch, err
 	}
+	cut, err := d.remove(c, name, kind, e, i, &ch)
+	unlock()
+	d.s.release(cut)
+	if err == nil {
+		d.notify(name, i.named(), WatchRemoved)
+		d.s.settle(c, Stale{Inode: d, Name: name, Child: i}, Stale{Inode: i})
+	}
+	return ch, err
 }
 
 // mayRemove checks a removal or replacement of i from d. Called with d.mu and,
@@ -410,7 +411,7 @@ func (d *Inode) mayRemove(c *Caller, i *Inode) error {
 
 // remove is called with d and, if it is a directory, i locked for writing; i
 // is what the name stands for, or nil.
-func (d *Inode) remove(c *Caller, name string, kind RemoveKind, i *Inode, ch *Changed) (cut extent.Map, err error) {
+func (d *Inode) remove(c *Caller, name string, kind RemoveKind, e *dentry, i *Inode, ch *Changed) (cut extent.Map, err error) {
 	if d.dead || d.typ != TypeDir {
 		return cut, d.searchable(c, 0)
 	}
@@ -451,7 +452,7 @@ func (d *Inode) remove(c *Caller, name string, kind RemoveKind, i *Inode, ch *Ch
 		return cut, err
 	}
 	t := now()
-	d.unlink(d.dir.find(name))
+	d.unlink(e)
 	cut = i.unnamed(d, t)
 	d.begin(t)
 	d.mtime = t

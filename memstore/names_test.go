@@ -83,6 +83,7 @@ func TestNames(t *testing.T) {
 		{"remove ..", remove(d, "..", RemoveDir), ErrNotEmpty},
 		{"remove in a file", remove(f, "a", RemoveFile), ErrNotDir},
 		{"link to directory", link(root, "ld", d), ErrPerm},
+		{"link in a file, of itself", link(f, "x", f), ErrNotDir},
 		{"link over existing", link(root, "l", f), ErrExist},
 		{"link", link(d, "f2", f), nil},
 		{"rename missing", rename(root, "missing", root, "a", 0), ErrNotExist},

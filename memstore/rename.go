@@ -226,11 +226,10 @@ func (r *renaming) do() (cut extent.Map, err error) {
 // locked for writing.
 func (i *Inode) moved(from, to *Inode, e *dentry) {
 	i.link = e
-	if from == to {
-		return
-	}
-	i.home = to
-	if i.typ == TypeDir {
+	if i.typ != TypeDir {
+		i.home = to
+	} else if from != to {
+		i.home = to
 		from.nlink--
 		to.nlink++
 	}

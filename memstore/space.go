@@ -243,6 +243,9 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 	if src.s != i.s {
 		return 0, ch, ErrXDev
 	}
+	if i.typ == TypeDir || src.typ == TypeDir {
+		return 0, ch, ErrIsDir // before they are locked in the order of files
+	}
 	if n < 0 || srcOff < 0 || off < 0 {
 		return 0, ch, ErrInvalid
 	}

@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"runtime/debug"
 	"slices"
@@ -22,8 +24,16 @@ type call struct {
 
 	hdr  rpc.Call
 	args xdr.Reader
-	who  memstore.Caller
 	exp  *export.Export // of the handles; nil before the first one is resolved
+	who  memstore.Caller
+
+	// Clients send the same credential with every call: auth[:known] is the
+	// credential and verifier that hdr.Cred was decoded from, and who is what
+	// whose makes of it, if that is not nil.
+	auth   [256]byte
+	known  int
+	whose  *export.Export
+	groups [16]uint32 // of who
 
 	fresh  *memstore.Fresh // data of a WRITE that was received into pages
 	pages  int             // bytes of work.view that follow the reply
@@ -48,9 +58,8 @@ type call struct {
 func (k *call) serve(rec []byte) error {
 	s, w := k.c.s, k.w
 	at := rpc.BeginRecord(w)
-	k.args = xdr.NewReader(rec)
 	k.exp, k.wait, k.failed = nil, nil, false
-	if err := k.hdr.Decode(&k.args); err != nil {
+	if err := k.header(rec); err != nil {
 		var denied rpc.AuthStat
 		switch {
 		case errors.As(err, &denied):
@@ -61,8 +70,7 @@ func (k *call) serve(rec []byte) error {
 			w.B = w.B[:at]
 			return err
 		}
-		k.c.count.refused.Add(1)
-		rpc.EndRecord(w, at, 0)
+		k.refused(at)
 		return nil
 	}
 	if !k.c.ready.Load() {
@@ -71,8 +79,7 @@ func (k *call) serve(rec []byte) error {
 	p := k.procedure()
 	k.proc, k.begun = p, at
 	if p == nil {
-		k.c.count.refused.Add(1)
-		rpc.EndRecord(w, at, 0)
+		k.refused(at)
 		return nil
 	}
 	var began time.Time
@@ -84,7 +91,7 @@ func (k *call) serve(rec []byte) error {
 	args := k.args
 	if p.once && !k.again {
 		rest := args
-		k.replay = s.replays.key(k.hdr.XID, k.hdr.Procedure, k.c.client, rest.Rest())
+		k.replay = s.replays.key(&k.hdr, k.c.client, rest.Rest())
 		var known, busy bool
 		w.B, known, busy = s.replays.begin(k.replay, uint32(s.now.Load()), w.B)
 		switch {
@@ -94,6 +101,10 @@ func (k *call) serve(rec []byte) error {
 		case known:
 			k.c.count.replayed.Add(1)
 			rpc.EndRecord(w, at, 0)
+			if s.trace {
+				k.failed = binary.BigEndian.Uint32(w.B[body:]) != 0
+				k.trace(p, args, w.B[body:], rpc.Success, began)
+			}
 			return nil
 		}
 	}
@@ -116,6 +127,37 @@ func (k *call) serve(rec []byte) error {
 	rpc.EndRecord(w, at, k.pages+-k.pages&3)
 	if s.trace {
 		k.trace(p, args, w.B[body:], stat, began)
+	}
+	return nil
+}
+
+// refused ends the reply at position at to a call that is not executed.
+func (k *call) refused(at int) {
+	k.c.count.refused.Add(1)
+	rpc.EndRecord(k.w, at, 0)
+	if k.c.s.trace {
+		h := &k.hdr
+		k.c.s.log.Debug("refused", "program", h.Program, "version", h.Version, "procedure", h.Procedure,
+			"flavor", h.Cred.Flavor, "peer", k.c.peer, "xid", h.XID)
+	}
+}
+
+// header decodes the header of a call, RFC 5531 section 9.
+func (k *call) header(rec []byte) error {
+	const fixed = 24 // xid, message type, RPC version, program, version, procedure
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(rec[at:]) }
+	if n := k.known; n > 0 && len(rec) >= fixed+n && word(4) == 0 && word(8) == rpc.Version && bytes.Equal(rec[fixed:fixed+n], k.auth[:n]) {
+		k.hdr.XID, k.hdr.Program, k.hdr.Version, k.hdr.Procedure = word(0), word(12), word(16), word(20)
+		k.args = xdr.NewReader(rec[fixed+n:])
+		return nil
+	}
+	k.known, k.whose = 0, nil
+	k.args = xdr.NewReader(rec)
+	if err := k.hdr.Decode(&k.args); err != nil {
+		return err
+	}
+	if auth := rec[fixed : len(rec)-k.args.Len()]; len(auth) <= len(k.auth) {
+		k.known = copy(k.auth[:], auth)
 	}
 	return nil
 }
@@ -149,6 +191,7 @@ func (k *call) execute(p *procedure) (stat rpc.AcceptStat) {
 	defer func() {
 		if r := recover(); r != nil {
 			k.dropPages()
+			k.wait = nil
 			k.c.count.panics.Add(1)
 			k.c.s.log.Error("request failed", "procedure", p.name, "peer", k.c.peer, "panic", r, "stack", string(debug.Stack()))
 			stat = rpc.SystemErr
@@ -200,8 +243,12 @@ func (k *call) resolve(fh []byte) (*memstore.Inode, error) {
 // use makes the call one to e.
 func (k *call) use(e *export.Export) {
 	k.exp = e
-	cred := &k.hdr.Cred
-	k.who.Cred = e.Cred(k.c.peer, cred.UID, cred.GID, cred.Groups(), cred.Flavor == rpc.AuthSys)
+	if k.whose != e {
+		cred := &k.hdr.Cred
+		groups := append(k.groups[:0], cred.Groups()...) // Cred changes them
+		k.who.Cred = e.Cred(k.c.peer, cred.UID, cred.GID, groups, cred.Flavor == rpc.AuthSys)
+		k.whose = e
+	}
 }
 
 // resolveToChange is resolve for a procedure that changes something. Of a
@@ -227,33 +274,30 @@ func (k *call) status(err error) nfs3.Status {
 	return s
 }
 
-// post is an inode's attributes for a reply, if it lives. i may be nil.
-func (k *call) post(i *memstore.Inode) (p nfs3.PostOpAttr) {
+// post fills in an inode's attributes for a reply, if it lives. i may be nil.
+func (k *call) post(p *nfs3.PostOpAttr, i *memstore.Inode) {
 	if i == nil {
-		return p
+		return
 	}
-	a, err := i.GetAttr(&k.who)
-	if err != nil {
-		return p
+	if a, err := i.GetAttr(&k.who); err == nil {
+		k.attr(p, &a)
 	}
-	return k.attr(&a)
 }
 
-// attr is attributes that the store returned, if it did.
-func (k *call) attr(a *memstore.Attr) (p nfs3.PostOpAttr) {
+// attr fills in attributes that the store returned, if it did.
+func (k *call) attr(p *nfs3.PostOpAttr, a *memstore.Attr) {
 	if a.Ino != 0 {
 		p.Follows = true
 		setFattr(&p.Attr, a, k.exp.Store.ID())
 	}
-	return p
 }
 
-// wcc is the weak cache consistency data of a change of i, which may be nil or
-// not have got to the store.
-func (k *call) wcc(i *memstore.Inode, ch *memstore.Changed) (d nfs3.WccData) {
+// wcc fills in the weak cache consistency data of a change of i, which may be
+// nil or not have got to the store.
+func (k *call) wcc(d *nfs3.WccData, i *memstore.Inode, ch *memstore.Changed) {
 	if ch.After.Ino == 0 {
-		d.After = k.post(i)
-		return d
+		k.post(&d.After, i)
+		return
 	}
 	if ch.Before.Change != 0 {
 		d.HasBefore = true
@@ -263,8 +307,7 @@ func (k *call) wcc(i *memstore.Inode, ch *memstore.Changed) (d nfs3.WccData) {
 			Ctime: wireTime(ch.Before.Ctime),
 		}
 	}
-	d.After = k.attr(&ch.After)
-	return d
+	k.attr(&d.After, &ch.After)
 }
 
 // handle is the wire's handle of i.
@@ -336,8 +379,7 @@ func (k *call) retry(rec []byte) {
 // WRITE whose n bytes can replace whole pages of i from off on. If not, n is 0.
 // It leaves k.args at the data.
 func (k *call) freshWrite(head []byte, size int) (i *memstore.Inode, off int64, n int) {
-	k.args = xdr.NewReader(head)
-	if k.hdr.Decode(&k.args) != nil || k.hdr.Program != rpc.ProgramNFS || k.hdr.Version != nfs3.Version || k.hdr.Procedure != nfs3.ProcWrite {
+	if k.header(head) != nil || k.hdr.Program != rpc.ProgramNFS || k.hdr.Version != nfs3.Version || k.hdr.Procedure != nfs3.ProcWrite {
 		return nil, 0, 0
 	}
 	var a nfs3.WriteArgs

@@ -267,7 +267,7 @@ func (c *conn) takeWork(urgent bool) error {
 	}
 	if c.peer == nil {
 		c.peer = export.NewPeer(c.nc)
-		c.client = c.s.replays.clientHash(c.peer.Addr().Addr().String())
+		c.client = c.s.replays.clientHash(c.peer)
 	}
 	c.work = workPool.Get().(*work)
 	c.work.w.B = c.work.out[:0]

@@ -52,7 +52,8 @@ func (k *call) setattr() bool {
 			ch, err = i.SetAttr(&k.who, nil, &set)
 		}
 	}
-	res := nfs3.WccRes{Status: k.status(err), Wcc: k.wcc(i, &ch)}
+	res := nfs3.WccRes{Status: k.status(err)}
+	k.wcc(&res.Wcc, i, &ch)
 	res.Encode(k.w)
 	return true
 }
@@ -72,11 +73,12 @@ func (k *call) lookup() bool {
 		}
 	}
 	var fh [handleSize]byte
-	res := nfs3.LookupRes{Status: k.status(err), Dir: k.post(d)}
+	res := nfs3.LookupRes{Status: k.status(err)}
 	if err == nil {
 		res.FH = k.handle(&fh, i)
-		res.Attr = k.attr(&attr)
+		k.attr(&res.Attr, &attr)
 	}
+	k.post(&res.Dir, d)
 	res.Encode(k.w)
 	return true
 }
@@ -121,7 +123,8 @@ func (k *call) access() bool {
 	if err == nil {
 		attr, err = i.GetAttr(&k.who)
 	}
-	res := nfs3.AccessRes{Status: k.status(err), Attr: k.attr(&attr)}
+	res := nfs3.AccessRes{Status: k.status(err)}
+	k.attr(&res.Attr, &attr)
 	if err == nil {
 		const all = memstore.AccessRead | memstore.AccessWrite | memstore.AccessExecute
 		got := i.Access(&k.who, all)
@@ -158,7 +161,8 @@ func (k *call) readlink() bool {
 	if err == nil {
 		target, err = i.Readlink(&k.who)
 	}
-	res := nfs3.ReadLinkRes{Status: k.status(err), Attr: k.post(i), Target: target}
+	res := nfs3.ReadLinkRes{Status: k.status(err), Target: target}
+	k.post(&res.Attr, i)
 	res.Encode(k.w)
 	return true
 }
@@ -202,9 +206,9 @@ func (k *call) read() bool {
 	}
 	res.Status, res.Count = k.status(err), uint32(n)
 	if err != nil {
-		res.Attr = k.post(i)
+		k.post(&res.Attr, i)
 	} else {
-		res.Attr = k.attr(&attr)
+		k.attr(&res.Attr, &attr)
 	}
 	res.EncodeHead(k.w)
 	switch {
@@ -242,9 +246,9 @@ func (k *call) write() bool {
 		n, ch, err = i.WriteAt(&k.who, nil, a.Data[:a.Count], int64(a.Offset))
 	}
 	res := nfs3.WriteRes{
-		Status: k.status(err), Wcc: k.wcc(i, &ch),
-		Count: uint32(n), Committed: nfs3.FileSync, Verf: k.c.s.verifier,
+		Status: k.status(err), Count: uint32(n), Committed: nfs3.FileSync, Verf: k.c.s.verifier,
 	}
+	k.wcc(&res.Wcc, i, &ch)
 	res.Encode(k.w)
 	return true
 }
@@ -331,11 +335,12 @@ func (k *call) make(where *nfs3.DirOp, attr *nfs3.Sattr, mode uint16, how *memst
 		}
 	}
 	var fh [handleSize]byte
-	res := nfs3.CreateRes{Status: k.status(err), Dir: k.wcc(d, &made.Dir)}
+	res := nfs3.CreateRes{Status: k.status(err)}
 	if err == nil {
 		res.FH = nfs3.PostOpFH{Follows: true, FH: k.handle(&fh, made.Inode)}
-		res.Attr = k.attr(&made.Attr)
+		k.attr(&res.Attr, &made.Attr)
 	}
+	k.wcc(&res.Dir, d, &made.Dir)
 	res.Encode(k.w)
 	return true
 }
@@ -356,7 +361,8 @@ func (k *call) unlink(kind memstore.RemoveKind) bool {
 	if err == nil {
 		ch, err = d.Remove(&k.who, a.Name, kind)
 	}
-	res := nfs3.WccRes{Status: k.status(err), Wcc: k.wcc(d, &ch)}
+	res := nfs3.WccRes{Status: k.status(err)}
+	k.wcc(&res.Wcc, d, &ch)
 	res.Encode(k.w)
 	return true
 }
@@ -375,7 +381,9 @@ func (k *call) rename() bool {
 			chFrom, chTo, err = k.exp.Store.Rename(&k.who, from, a.From.Name, to, a.To.Name, 0)
 		}
 	}
-	res := nfs3.RenameRes{Status: k.status(err), From: k.wcc(from, &chFrom), To: k.wcc(to, &chTo)}
+	res := nfs3.RenameRes{Status: k.status(err)}
+	k.wcc(&res.From, from, &chFrom)
+	k.wcc(&res.To, to, &chTo)
 	res.Encode(k.w)
 	return true
 }
@@ -395,10 +403,11 @@ func (k *call) link() bool {
 			ch, attr, err = d.Link(&k.who, a.Link.Name, i)
 		}
 	}
-	res := nfs3.LinkRes{Status: k.status(err), Attr: k.attr(&attr), Dir: k.wcc(d, &ch)}
-	if !res.Attr.Follows {
-		res.Attr = k.post(i)
+	res := nfs3.LinkRes{Status: k.status(err)}
+	if k.attr(&res.Attr, &attr); !res.Attr.Follows {
+		k.post(&res.Attr, i)
 	}
+	k.wcc(&res.Dir, d, &ch)
 	res.Encode(k.w)
 	return true
 }
@@ -456,7 +465,8 @@ func (k *call) list(fh []byte, cookie uint64, maxCount, dirCount uint32, plus bo
 		err = nfs3.ErrTooSmall
 	}
 	at := len(k.w.B)
-	head := nfs3.ReadDirHead{Status: k.status(err), Dir: k.attr(&attr)}
+	head := nfs3.ReadDirHead{Status: k.status(err)}
+	k.attr(&head.Dir, &attr)
 	head.Encode(k.w)
 	if err != nil {
 		return
@@ -540,7 +550,7 @@ func (l *listing) add(name string, cookie uint64, i *memstore.Inode) bool {
 	}
 	// One that is gone by now is listed without attributes and handle.
 	var fh [handleSize]byte
-	if e.Attr = l.k.post(i); e.Attr.Follows {
+	if l.k.post(&e.Attr, i); e.Attr.Follows {
 		e.FH = nfs3.PostOpFH{Follows: true, FH: l.k.handle(&fh, i)}
 	}
 	e.Encode(l.k.w)
@@ -554,7 +564,8 @@ func (k *call) fsstat() bool {
 		return false
 	}
 	i, err := k.resolve(a.FH)
-	res := nfs3.FSStatRes{Status: k.status(err), Attr: k.post(i)}
+	res := nfs3.FSStatRes{Status: k.status(err)}
+	k.post(&res.Attr, i)
 	if err == nil {
 		st := k.exp.Store.Statfs()
 		res.TotalBytes = uint64(st.TotalBytes)
@@ -577,7 +588,7 @@ func (k *call) fsinfo() bool {
 	i, err := k.resolve(a.FH)
 	size := uint32(k.c.s.cfg.MaxIO)
 	res := nfs3.FSInfoRes{
-		Status: k.status(err), Attr: k.post(i),
+		Status:  k.status(err),
 		ReadMax: size, ReadPref: size, ReadMult: 4096,
 		WriteMax: size, WritePref: size, WriteMult: 4096,
 		DirPref:     dirMax,
@@ -585,6 +596,7 @@ func (k *call) fsinfo() bool {
 		TimeDelta:   nfs3.Time{Nsec: 1},
 		Properties:  nfs3.FSFLink | nfs3.FSFSymlink | nfs3.FSFHomogeneous | nfs3.FSFCanSetTime,
 	}
+	k.post(&res.Attr, i)
 	res.Encode(k.w)
 	return true
 }
@@ -597,10 +609,11 @@ func (k *call) pathconf() bool {
 	}
 	i, err := k.resolve(a.FH)
 	res := nfs3.PathConfRes{
-		Status: k.status(err), Attr: k.post(i),
+		Status:  k.status(err),
 		LinkMax: memstore.MaxLinks, NameMax: memstore.MaxName,
 		NoTrunc: true, ChownRestricted: true, CasePreserving: true,
 	}
+	k.post(&res.Attr, i)
 	res.Encode(k.w)
 	return true
 }
@@ -612,7 +625,8 @@ func (k *call) commit() bool {
 		return false
 	}
 	i, err := k.resolveToChange(a.FH)
-	res := nfs3.CommitRes{Status: k.status(err), Wcc: k.wcc(i, &memstore.Changed{}), Verf: k.c.s.verifier}
+	res := nfs3.CommitRes{Status: k.status(err), Verf: k.c.s.verifier}
+	k.post(&res.Wcc.After, i)
 	res.Encode(k.w)
 	return true
 }

@@ -2,7 +2,11 @@ package nfs
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"sync"
+
+	"ramserver/export"
+	"ramserver/export/nfs/rpc"
 )
 
 // replayCache is the duplicate request cache (RFC 1813 section 4.5): it
@@ -10,8 +14,8 @@ import (
 // so that a client which sent one again, because the reply or the connection
 // was lost, gets the answer of the first time.
 //
-// A request is known by a keyed hash of its xid, the client's address, the
-// procedure and the first bytes of the arguments. The port is not part of it:
+// A request is known by a keyed hash of its xid, the client's address and user,
+// the procedure and the first bytes of the arguments. The port is not part of it:
 // Linux sends again from the same one, but others need not. The cache is a
 // fixed array of sets; a new entry takes the place of the same client's oldest
 // in its set, or else of the oldest, so that a busy client does not push out
@@ -40,7 +44,7 @@ type replaySet struct {
 }
 
 type replayEntry struct {
-	client uint32 // hash of the address
+	client uint32 // clientHash
 	time   uint32 // seconds
 	order  uint16 // replaySet.next when it was made
 	length uint16 // of the results
@@ -56,16 +60,23 @@ type replayKey struct {
 }
 
 // key makes the name of a request. client is what clientHash made of its
-// sender's address.
-func (r *replayCache) key(xid, proc, client uint32, args []byte) replayKey {
-	h := maphash.Bytes(r.seed, args[:min(len(args), replayArgs)])
-	h = maphash.Comparable(r.seed, [3]uint64{h, uint64(xid)<<32 | uint64(proc), uint64(client)})
-	return replayKey{max(h, 1), client, (xid + client) % replaySets}
+// sender.
+func (r *replayCache) key(h *rpc.Call, client uint32, args []byte) replayKey {
+	sum := maphash.Bytes(r.seed, args[:min(len(args), replayArgs)])
+	sum = maphash.Comparable(r.seed, [3]uint64{sum,
+		uint64(h.XID)<<32 | uint64(h.Procedure), uint64(client)<<32 | uint64(h.Cred.UID)})
+	return replayKey{max(sum, 1), client, (h.XID + client) % replaySets}
 }
 
-// clientHash stands for a client's address.
-func (r *replayCache) clientHash(addr string) uint32 {
-	return uint32(maphash.String(r.seed, addr))
+// clientHash stands for a client's address, and on this machine for the user
+// whom its socket belongs to: what one claims to be must not get it another's
+// reply.
+func (r *replayCache) clientHash(p *export.Peer) uint32 {
+	uid, _ := p.Owner()
+	return uint32(maphash.Comparable(r.seed, struct {
+		addr netip.Addr
+		uid  uint32
+	}{p.Addr().Addr(), uid}))
 }
 
 // begin looks for a request. If it was answered before, its results are

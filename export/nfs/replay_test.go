@@ -2,11 +2,17 @@ package nfs
 
 import (
 	"testing"
+
+	"ramserver/export/nfs/rpc"
 )
+
+func request(xid, proc, uid uint32) *rpc.Call {
+	return &rpc.Call{XID: xid, Procedure: proc, Cred: rpc.Cred{UID: uid}}
+}
 
 func TestReplayCache(t *testing.T) {
 	r := newReplayCache()
-	key := r.key(1, 8, 7, []byte("args"))
+	key := r.key(request(1, 8, 0), 7, []byte("args"))
 
 	if _, known, _ := r.begin(key, 0, nil); known {
 		t.Fatal("a new request is known")
@@ -32,16 +38,17 @@ func TestReplayCache(t *testing.T) {
 	}
 	long := make([]byte, replayArgs+1)
 	for what, other := range map[string]replayKey{
-		"xid":       r.key(2, 8, 7, []byte("args")),
-		"procedure": r.key(1, 9, 7, []byte("args")),
-		"client":    r.key(1, 8, 6, []byte("args")),
-		"arguments": r.key(1, 8, 7, []byte("argz")),
+		"xid":       r.key(request(2, 8, 0), 7, []byte("args")),
+		"procedure": r.key(request(1, 9, 0), 7, []byte("args")),
+		"user":      r.key(request(1, 8, 1), 7, []byte("args")),
+		"client":    r.key(request(1, 8, 0), 6, []byte("args")),
+		"arguments": r.key(request(1, 8, 0), 7, []byte("argz")),
 	} {
 		if other == key {
 			t.Errorf("another %s is the same request", what)
 		}
 	}
-	if r.key(1, 8, 7, long) != r.key(1, 8, 7, long[:replayArgs]) {
+	if r.key(request(1, 8, 0), 7, long) != r.key(request(1, 8, 0), 7, long[:replayArgs]) {
 		t.Error("more of the arguments counts than is said")
 	}
 }
@@ -52,13 +59,13 @@ func TestReplayCacheIsFair(t *testing.T) {
 	const slow, busy = 1, 2
 	var keys []replayKey
 	for xid := range uint32(200) {
-		k := r.key(xid, 8, slow, nil)
+		k := r.key(request(xid, 8, 0), slow, nil)
 		r.begin(k, 0, nil)
 		r.end(k, []byte{byte(xid)})
 		keys = append(keys, k)
 	}
 	for xid := range uint32(4 * replaySets * replayWays) {
-		k := r.key(xid, 8, busy, nil)
+		k := r.key(request(xid, 8, 0), busy, nil)
 		r.begin(k, 0, nil)
 		r.end(k, []byte("x"))
 	}
@@ -73,7 +80,7 @@ func BenchmarkReplayCache(b *testing.B) {
 	r := newReplayCache()
 	args, reply := make([]byte, 100), make([]byte, 248)
 	for xid := uint32(0); b.Loop(); xid++ {
-		k := r.key(xid, 8, 7, args)
+		k := r.key(request(xid, 8, 0), 7, args)
 		r.begin(k, 0, nil)
 		r.end(k, reply)
 	}

@@ -17,7 +17,7 @@ func (k *call) trace(p *procedure, args xdr.Reader, results []byte, stat rpc.Acc
 	answer := stat.String()
 	if stat == rpc.Success {
 		answer = "OK"
-		if k.failed && len(results) >= 4 {
+		if k.failed && len(results) >= 4 { // not every result begins with a status
 			answer = nfs3.Status(binary.BigEndian.Uint32(results)).String()
 		}
 	}
