@@ -11,6 +11,7 @@
 package nfs3
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -227,21 +228,24 @@ func (a *Fattr) Decode(r *xdr.Reader) {
 }
 
 // Encode writes a fattr3.
+// Nearly every reply has one, so it is written with one check of its room.
 func (a *Fattr) Encode(w *xdr.Writer) {
-	w.Uint32(uint32(a.Type))
-	w.Uint32(a.Mode)
-	w.Uint32(a.Nlink)
-	w.Uint32(a.UID)
-	w.Uint32(a.GID)
-	w.Uint64(a.Size)
-	w.Uint64(a.Used)
-	w.Uint32(a.Major)
-	w.Uint32(a.Minor)
-	w.Uint64(a.FSID)
-	w.Uint64(a.FileID)
-	a.Atime.Encode(w)
-	a.Mtime.Encode(w)
-	a.Ctime.Encode(w)
+	b, put := w.Extend(FattrSize), binary.BigEndian
+	put.PutUint32(b[0:], uint32(a.Type))
+	put.PutUint32(b[4:], a.Mode)
+	put.PutUint32(b[8:], a.Nlink)
+	put.PutUint32(b[12:], a.UID)
+	put.PutUint32(b[16:], a.GID)
+	put.PutUint64(b[20:], a.Size)
+	put.PutUint64(b[28:], a.Used)
+	put.PutUint32(b[36:], a.Major)
+	put.PutUint32(b[40:], a.Minor)
+	put.PutUint64(b[44:], a.FSID)
+	put.PutUint64(b[52:], a.FileID)
+	for i, t := range [...]Time{a.Atime, a.Mtime, a.Ctime} {
+		put.PutUint32(b[60+8*i:], t.Sec)
+		put.PutUint32(b[64+8*i:], t.Nsec)
+	}
 }
 
 // PostOpAttr is post_op_attr, RFC 1813 section 2.6: attributes, if there are any.

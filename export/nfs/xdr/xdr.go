@@ -10,6 +10,7 @@ package xdr
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"unsafe"
 )
 
@@ -168,6 +169,13 @@ type Writer struct {
 
 // Len returns len(w.B): the position of what is written next.
 func (w *Writer) Len() int { return len(w.B) }
+
+// Extend appends n bytes that the caller fills in at once, whatever they held.
+func (w *Writer) Extend(n int) []byte {
+	at := len(w.B)
+	w.B = slices.Grow(w.B, n)[:at+n]
+	return w.B[at:]
+}
 
 // Uint32 appends an unsigned integer.
 func (w *Writer) Uint32(v uint32) { w.B = binary.BigEndian.AppendUint32(w.B, v) }

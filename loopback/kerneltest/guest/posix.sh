@@ -15,5 +15,6 @@ step 'mount' nfs /ramdisk /mnt/disk
 if [ "$tests" = TestMount ]; then
 	step "posixtest on tmpfs" posixtest /tmp/local xattr,direct -test.run "^$tests\$" "$@"
 fi
-step "posixtest $tests" posixtest /mnt/disk nfs3 -test.run "^$tests\$" "$@"
+step "posixtest $tests" posixtest /mnt/disk nfs3 -test.v -test.run "^$tests\$" "$@"
+grep -o '[0-9]* operations, seed [0-9]*' /tmp/step.log
 finish
