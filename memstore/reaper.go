@@ -1,10 +1,8 @@
 package memstore
 
 import (
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"ramserver/memstore/arena"
 	"ramserver/memstore/internal/extent"
@@ -101,26 +99,6 @@ func (r *reaper) help() bool {
 func (r *reaper) drain() {
 	for r.help() {
 	}
-}
-
-// Freeing this much metadata makes it worth collecting the heap for.
-const heapWorthReturning = 8 << 20
-
-// dropped notes that n bytes of inodes or names became garbage. The Go runtime
-// would keep that memory for minutes; once the removals pause it is given back.
-func (r *reaper) dropped(n int64) {
-	if r.heap.Add(n) < heapWorthReturning || !r.back.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		for last := int64(-1); last != r.heap.Load(); {
-			last = r.heap.Load()
-			time.Sleep(time.Second)
-		}
-		r.heap.Store(0)
-		r.back.Store(false)
-		debug.FreeOSMemory()
-	}()
 }
 
 // release frees all pages of m, now or by the reaper.
