@@ -3,6 +3,7 @@ package memstore
 import (
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +14,7 @@ const heapWorthReturning = 32 << 20
 // ballast counts as live heap and is never touched, so that the heap of a
 // store with few files is not collected, and its memory given back and got
 // again, after every few thousand creates.
-var ballast []byte
+var ballast atomic.Pointer[[heapWorthReturning]byte]
 
 // KeepHeap sets the garbage collector for a process that does little but serve
 // stores: the heap is their metadata, which should not be had twice, and
@@ -23,7 +24,7 @@ func KeepHeap() {
 		return
 	}
 	debug.SetGCPercent(50)
-	ballast = make([]byte, heapWorthReturning)
+	ballast.Store(new([heapWorthReturning]byte))
 }
 
 // dropped notes that n bytes of inodes or names became garbage. The Go runtime
