@@ -31,7 +31,7 @@ type Inode struct {
 	atime    atomic.Int64 // (a) reads move it under the shared lock
 
 	// How often the local mount's kernel was told of the inode and did not yet
-	// forget it. It grows only with mu held.
+	// forget it, which grows only with mu held; and told.
 	known atomic.Uint64 // (a)
 
 	mu                  sync.RWMutex
@@ -129,7 +129,7 @@ func (i *Inode) unheld() extent.Map {
 // bury ends an inode that nothing holds any more, and returns the pages to
 // free after the unlock. Called with i.mu held for writing.
 func (i *Inode) bury() extent.Map {
-	if i.dead || i.nlink > 0 || i.known.Load() > 0 || i.x != nil && len(i.x.opens) > 0 {
+	if i.dead || i.nlink > 0 || i.Known() || i.x != nil && len(i.x.opens) > 0 {
 		return extent.Map{}
 	}
 	i.dead = true

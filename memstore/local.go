@@ -13,6 +13,10 @@ type Local struct {
 	invalidate func([]Stale)
 }
 
+// told is the bit of Inode.known that says that the mount's kernel was told of
+// attributes or data since Untell.
+const told = 1 << 63
+
 // Stale is what a mount's kernel has to forget after somebody else's change:
 // the attributes of an inode, a file's data, or an entry of a directory.
 type Stale struct {
@@ -35,10 +39,10 @@ func (s *Store) AttachLocal(h *Holder, invalidate func([]Stale)) (*Local, error)
 	return l, nil
 }
 
-// Detach ends the mount: its kernel knows nothing any more.
+// Detach ends the mount: its kernel knows nothing any more, and asks no more.
 func (l *Local) Detach() {
+	l.s.table.each(func(i *Inode) { l.Forget(i, i.known.Load()&^told) })
 	l.s.local.Store(nil)
-	l.s.table.each(func(i *Inode) { l.Forget(i, i.known.Load()) })
 }
 
 // Know counts that the mount's kernel is told of the inode once more, and
@@ -51,12 +55,13 @@ func (l *Local) Know(i *Inode) (Attr, error) {
 		return Attr{}, ErrStale
 	}
 	i.known.Add(1)
+	i.tell()
 	return i.attr(), nil
 }
 
 // Forget undoes n calls of Know.
 func (l *Local) Forget(i *Inode, n uint64) {
-	if i.known.Add(-n) > 0 {
+	if i.known.Add(-n)&^told > 0 {
 		return
 	}
 	i.mu.Lock()
@@ -65,17 +70,36 @@ func (l *Local) Forget(i *Inode, n uint64) {
 	i.s.release(cut)
 }
 
-// Inode finds an inode that the mount's kernel knows, by its number.
+// Inode finds an inode that the mount's kernel knows, by its number, in order to
+// tell the kernel something of it.
 func (l *Local) Inode(ino uint64) (*Inode, error) {
-	if i := l.s.table.get(ino); i != nil && i.known.Load() > 0 {
+	if i := l.s.table.get(ino); i != nil && i.Known() {
+		i.tell()
 		return i, nil
 	}
 	return nil, ErrStale
 }
 
+// Tell is called before the kernel is told attributes or data of an inode that
+// was found by other means than Inode and Know.
+func (l *Local) Tell(i *Inode) { i.tell() }
+
+func (i *Inode) tell() {
+	if i.known.Load()&told == 0 {
+		i.known.Or(told)
+	}
+}
+
 // Known tells whether the mount's kernel was told of the inode and did not
 // forget it.
-func (i *Inode) Known() bool { return i.known.Load() > 0 }
+func (i *Inode) Known() bool { return i.known.Load()&^told > 0 }
+
+// Told tells whether the kernel may have attributes or data of the inode.
+func (i *Inode) Told() bool { return i.known.Load()&told != 0 }
+
+// Untell is called before the kernel is made to forget an inode's attributes
+// and data. Until it is told something again nothing of them becomes stale.
+func (i *Inode) Untell() { i.known.And(^uint64(told)) }
 
 // settle has the local mount's kernel forget what c's change made stale of what
 // it knows. Called without a lock, at the end of every change.

@@ -130,6 +130,9 @@ func TestLocalKeepsInodes(t *testing.T) {
 		if _, err := l.Inode(f.Ino()); err != ErrStale {
 			t.Errorf("%s: found before it is known: %v", what, err)
 		}
+		if f.Told() {
+			t.Errorf("%s: told before it is known", what)
+		}
 		for range 3 {
 			if a, err := l.Know(f); err != nil || a.Ino != f.Ino() {
 				t.Fatal(a, err)
@@ -138,12 +141,16 @@ func TestLocalKeepsInodes(t *testing.T) {
 		if _, err := s.Root().Remove(Root(), "f", RemoveAny); err != nil {
 			t.Fatal(err)
 		}
+		f.Untell()
+		if f.Told() || !f.Known() {
+			t.Errorf("%s: told %v and known %v after Untell", what, f.Told(), f.Known())
+		}
 		l.Forget(f, 2)
 		if a, err := f.GetAttr(mount); err != nil || a.Nlink != 0 {
 			t.Errorf("%s: removed, but known: %d links, %v", what, a.Nlink, err)
 		}
-		if i, err := l.Inode(f.Ino()); i != f {
-			t.Errorf("%s: removed, but known: %v", what, err)
+		if i, err := l.Inode(f.Ino()); i != f || !f.Told() {
+			t.Errorf("%s: removed, but known: told %v, %v", what, f.Told(), err)
 		}
 		wantErr(t, "Check", s.Check(), nil)
 		l.Forget(f, 1)

@@ -1,0 +1,32 @@
+// Package fusefs mounts a store on this machine through the kernel's FUSE.
+//
+// The mount works on the store's own inodes, in the process that serves them
+// over the network. It speaks to the kernel by the raw requests of FUSE; a
+// node's id is its inode's number, and an inode that the kernel knows outlives
+// its last name (memstore.Local), so that what is open, a working directory or
+// an O_PATH descriptor stays usable without renaming anything behind the scenes.
+//
+// # Permissions
+//
+// The kernel checks every permission (default_permissions): it knows the
+// caller's groups and capabilities, which a request does not carry. The store
+// is therefore called as root. What is created gets the caller's uid, and its
+// gid unless the directory is set-gid. Set-id bits are the store's to clear
+// when the kernel says that the writer must not keep them
+// (FUSE_HANDLE_KILLPRIV_V2).
+//
+// # Caching
+//
+// The kernel caches names, absent names, attributes, symlinks and data without
+// a limit of time. A change by anybody else is acknowledged to him after the
+// kernel has forgotten what it made stale; see invalidate. Writes go through to
+// the store at once. What a process changes through a mapping reaches the store
+// when the kernel writes it back: by msync, munmap, fsync, close, or when
+// somebody else changes the file.
+//
+// # Locks
+//
+// fcntl and flock locks are ranges in the store's lock table, where network
+// clients' locks are too. As on a Linux NFS mount, flock is a lock of the whole
+// range, and so conflicts with fcntl locks of the same file.
+package fusefs
