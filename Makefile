@@ -24,7 +24,7 @@ run: build ## build and serve 1 GiB on loopback; prints how to mount it
 	./ramserver serve --size 1G
 
 test: ## unit, table and fuzz-seed tests with the race detector; needs only Go modules
-	go test -race -timeout 5m ./...
+	go test -race -short -timeout 5m ./...
 
 race: ## the same, over and over, on 2 and 8 processors
 	go test -race -count=5 -cpu=2,8 -timeout 30m ./memstore/... ./export/...
@@ -44,9 +44,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s $$pkg </dev/null | tail -n 20 || exit 1; \
 	done
 
-suite: ## what needs root or Debian packages, which it installs: rpcbind, other users, libnfs
+suite: ## what needs root or Debian packages, which it installs: rpcbind, other users, libnfs, FUSE
 	./loopback/kerneltest/setup
-	STRICT=1 go test -race -count=1 -timeout 10m ./export/... ./loopback/... ./cmd/...
+	STRICT=1 go test -race -count=1 -p 1 -timeout 10m ./export/... ./loopback/... ./cmd/...
 	go test -tags kernel -count=1 -timeout 5m -run Libnfs -v ./loopback/kerneltest
 
 kernel: ## mount it with a real Linux kernel and work on it; needs root

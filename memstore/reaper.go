@@ -9,7 +9,7 @@ import (
 )
 
 // Freeing at most this much is cheaper than handing it to the reaper.
-const reapInline = 1 << 20
+const reapInline = 8 << 20
 
 // reaper frees what truncates and removals detach in bulk, so that neither
 // holds a lock for long. Its goroutine exists only while there is work.

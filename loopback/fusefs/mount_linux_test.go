@@ -16,6 +16,9 @@ import (
 // newMount mounts a new store until the test ends, and then checks the store.
 func newMount(t testing.TB) (string, *memstore.Store, *fusefs.Mount) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: mounts nothing")
+	}
 	if fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil || os.Geteuid() != 0 {
 		why := "not root, or /dev/fuse does not work"
 		if os.Getenv("STRICT") == "1" {

@@ -250,7 +250,14 @@ func (w *world) do(err error) {
 // Its own client mounts and works.
 func TestGoNFSClient(t *testing.T) {
 	w := serve(t, nil)
-	c, err := clientrpc.DialTCP("tcp", w.addr, false)
+	// The client picks a port at random, which may be in use.
+	var c *clientrpc.Client
+	var err error
+	for range 10 {
+		if c, err = clientrpc.DialTCP("tcp", w.addr, false); err == nil {
+			break
+		}
+	}
 	w.do(err)
 	defer c.Close()
 	auth := clientrpc.NewAuthUnix("host", uint32(max(0, os.Getuid())), 0).Auth()
