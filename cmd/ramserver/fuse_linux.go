@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"ramserver/loopback"
+	"ramserver/loopback/fusefs"
+	"ramserver/memstore"
+)
+
+// mountFUSE mounts a store as a file system of this process; wait waits for
+// the mount's end.
+func mountFUSE(store *memstore.Store, p *loopback.Plan, log *slog.Logger) (wait func(), err error) {
+	m, err := fusefs.New(context.Background(), store, p.Dir, fusefs.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return m.Wait, nil
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"ramserver/loopback"
+	"ramserver/memstore"
+)
+
+// mountFUSE is for Linux only, as package loopback says when it plans.
+func mountFUSE(*memstore.Store, *loopback.Plan, *slog.Logger) (wait func(), err error) {
+	return nil, errors.ErrUnsupported
+}

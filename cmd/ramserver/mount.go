@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"ramserver/loopback"
+
+	"github.com/spf13/cobra"
+)
+
+// mountFlags are the flags that mount has and serve has not.
+type mountFlags struct {
+	via        string
+	options    []string
+	print      bool
+	foreground bool
+}
+
+func newMount(in *instance) *cobra.Command {
+	var s settings
+	var m mountFlags
+	cmd := &cobra.Command{
+		Use:   "mount DIR",
+		Short: "Mount a new store on this machine",
+		Long: `Mount a new, empty store at a folder, which is made if there is none, or on
+Windows at a drive. The command returns when it can be used; a server stays in
+the background until "ramserver umount" or an umount of the system, and then
+what the store held is lost.
+
+The same files are served over the network if one of --listen, --nfs-port,
+--allow, --export and --portmap is given. What is mounted is the first export;
+by FUSE it is the whole store of that export.`,
+		Example: `  sudo ramserver mount /ramdisk --size 4G
+  sudo ramserver mount /ramdisk --via nfs --print
+  sudo ramserver mount /scratch --size 50% --listen 0.0.0.0 --allow 192.168.1.0/24`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.config != "" {
+				if err := applyFile(cmd.Flags(), s.config); err != nil {
+					return err
+				}
+			}
+			mem, err := memory()
+			if err != nil {
+				return failure{err}
+			}
+			p, err := makePlan(&s, mem)
+			if err != nil {
+				return err
+			}
+			p.optional6 = !cmd.Flags().Changed("listen")
+			if !network(cmd.Flags()) {
+				p.network, p.listen, p.portmap = false, nil, "off"
+			}
+			if err := m.plan(in, p, args[0], cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			switch {
+			case m.print:
+				return p.printMount(cmd.OutOrStdout(), in.name)
+			case m.foreground:
+				if inBackground() {
+					return serveInBackground(in, p, cmd.OutOrStdout())
+				}
+				hardenProcess()
+				return serve(in, p, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			default:
+				return startInBackground(cmd.Context(), in, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+		},
+	}
+	cmd.Flags().StringVar(&m.via, "via", "auto", "fuse, nfs (the system's own client), smb, or auto: the best that works here")
+	cmd.Flags().StringSliceVarP(&m.options, "options", "o", nil, "`restrictions`: ro, nosuid, nodev, noexec, noatime")
+	cmd.Flags().BoolVar(&m.print, "print", false, "show what would be checked and done, and change nothing")
+	cmd.Flags().BoolVar(&m.foreground, "foreground", false, "stay, as serve does")
+	s.register(cmd.Flags())
+	return cmd
+}
+
+// plan adds to p how its store is mounted at a folder. What dead servers have
+// left mounted is cleaned up first, since nothing could be asked about it.
+func (m *mountFlags) plan(in *instance, p *plan, arg string, msgs io.Writer) error {
+	if err := oneOf("--via", m.via, "auto", loopback.FUSE, loopback.NFS, loopback.SMB); err != nil {
+		return err
+	}
+	if err := loopback.CheckFlags(runtime.GOOS, m.options); err != nil {
+		return err
+	}
+	dir, err := absolute(arg)
+	if err != nil {
+		return err
+	}
+	if !in.named {
+		in.name = nameOf(dir)
+	}
+	if !m.print {
+		if err := in.sweep(msgs); err != nil {
+			return err
+		}
+		if _, err := cleanLost(dir, msgs); err != nil {
+			return err
+		}
+		if dir, err = checkDir(dir); err != nil {
+			return err
+		}
+	}
+
+	ways := []string{m.via}
+	if m.via == "auto" {
+		ways = loopback.Ways(runtime.GOOS)
+	}
+	var why []string
+	for _, via := range ways {
+		err := m.planVia(p, via, dir)
+		if err != nil && m.via != "auto" {
+			return err
+		}
+		if err == nil && (m.via == "auto" || !m.print) {
+			err = p.mount.Check()
+		}
+		if err == nil {
+			return nil
+		}
+		why = append(why, err.Error())
+	}
+	return failure{errors.New(strings.Join(why, "; "))}
+}
+
+// cleanLost unmounts what a dead server left of which no state folder tells,
+// and says so.
+func cleanLost(dir string, msgs io.Writer) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
+	defer cancel()
+	was, err := loopback.CleanLost(ctx, dir)
+	if err != nil {
+		return false, failure{err}
+	}
+	if was {
+		fmt.Fprintf(msgs, "ramserver: a server died; removed its mount at %s\n", dir)
+	}
+	return was, nil
+}
+
+// maxConns is how many connections the kernel's NFS client gets, if there are
+// as many processors.
+const maxConns = 4
+
+func (m *mountFlags) planVia(p *plan, via, dir string) (err error) {
+	if via == loopback.SMB {
+		return errors.New("smb: this version does not serve SMB")
+	}
+	listen := p.listen
+	if via == loopback.NFS {
+		if listen == nil {
+			listen = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+		}
+		switch {
+		case runtime.GOOS == "windows":
+			p.nfsPort, p.portmap = 2049, "on" // it asks no other
+		case p.listen == nil || p.nfsPort == 0:
+			if p.nfsPort, err = freePort(listen[0]); err != nil {
+				return failure{err}
+			}
+		}
+	}
+	p.mount, err = loopback.New(loopback.Want{
+		System: runtime.GOOS, Via: via, Dir: dir, Export: p.exports[0].name, Flags: m.options,
+		Host: localHost(listen), Port: p.nfsPort, Bound: p.portmap == "on", Root: os.Geteuid() == 0,
+		Local: true, Conns: min(maxConns, runtime.NumCPU()), IO: min(p.maxIO, 1<<20),
+	})
+	if err == nil && via == loopback.NFS {
+		p.listen = listen
+	}
+	return err
+}
+
+// freePort is NFS's port if nobody has it, else some other.
+func freePort(a netip.Addr) (uint16, error) {
+	for _, port := range []uint16{2049, 0} {
+		l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		return l.Addr().(*net.TCPAddr).AddrPort().Port(), nil
+	}
+	return 0, fmt.Errorf("no free port on %s", a)
+}
+
+// localHost is where this machine reaches the server.
+func localHost(listen []netip.Addr) string {
+	for _, a := range listen {
+		switch {
+		case a.IsLoopback():
+			return a.String()
+		case a == netip.IPv4Unspecified():
+			return "127.0.0.1"
+		case a == netip.IPv6Unspecified():
+			return "::1"
+		}
+	}
+	if len(listen) > 0 {
+		return listen[0].String()
+	}
+	return ""
+}
+
+// absolute is a folder's absolute path, or a drive with its colon.
+func absolute(dir string) (string, error) {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(dir), nil
+	}
+	return filepath.Abs(dir)
+}
+
+// checkDir resolves symlinks and tells whether a store can be mounted there.
+func checkDir(dir string) (string, error) {
+	if runtime.GOOS != "windows" {
+		real, err := resolve(dir)
+		if err != nil {
+			return "", err
+		}
+		if fi, err := os.Stat(real); err == nil && !fi.IsDir() {
+			return "", fmt.Errorf("%s: is not a folder", dir)
+		}
+		dir = real
+	}
+	m, err := loopback.Find(dir)
+	if err != nil {
+		return "", failure{err}
+	}
+	if m != nil {
+		return "", failure{fmt.Errorf("%s: %s is mounted there already", dir, strings.TrimSpace(m.Type+" "+m.Source))}
+	}
+	return dir, nil
+}
+
+// resolve follows the symlinks of a path, whose last part need not be there.
+func resolve(dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if real, err = filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+			real = filepath.Join(real, filepath.Base(dir))
+		}
+	}
+	return real, err
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// nameOf makes the name of a server from the folder that it mounts.
+func nameOf(dir string) string {
+	name := strings.Trim(notInName.ReplaceAllString(dir, "-"), "-.")
+	if name = name[max(0, len(name)-32):]; name == "" {
+		return "root"
+	}
+	return strings.TrimLeft(name, "-.")
+}
+
+// printMount shows what mount would do.
+func (p *plan) printMount(out io.Writer, name string) error {
+	at := "no network"
+	if len(p.listen) > 0 {
+		var addrs []string
+		for _, a := range p.listen {
+			addrs = append(addrs, netip.AddrPortFrom(a, p.nfsPort).String())
+		}
+		at = "NFS on " + strings.Join(addrs, " and ")
+	}
+	fmt.Fprintf(out, "A server named %s would hold %s of memory in the background (%s), and for %s at %s:\n\n", name, p.sizes(), at, p.mount.Via, p.mount.Dir)
+	return p.mount.Print(out)
+}
