@@ -30,20 +30,21 @@ type op struct {
 	cpu      float64 // server CPU a call, at most this many times the canned server's
 	baseline float64 // calls a second, at least this many times go-nfs's; 0: not asked
 	noAlloc  bool    // the engine allocates nothing for a call
+	repeats  bool    // it can be done again with the same effect
 }
 
 // The order matters: remove takes away what create made.
 var ops = []op{
-	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false},
-	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true},
-	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false},
-	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true},
-	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true},
-	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false},
-	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false},
-	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false},
-	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false},
-	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false},
+	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, true},
+	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, true},
+	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, true},
+	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, true},
+	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, true},
+	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, false},
+	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, false},
+	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, true},
+	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, true},
+	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, false},
 }
 
 // target is a connection to a server, with the files it works on.
