@@ -169,18 +169,18 @@ func compare(o options) (results, error) {
 	return r, nil
 }
 
-// measure runs op on all targets at once. Where op can be repeated a third of
-// it comes first, unmeasured: the other servers have had the processors'
-// caches since this one's last round.
+// measure runs op on all targets at once. A third of it comes first,
+// unmeasured: the other servers have had the processors and their caches since
+// this one's last round.
 func measure(s *server, targets []*target, op *op) (sample, error) {
 	for _, t := range targets {
 		if err := t.refresh(); err != nil {
 			return sample{}, err
 		}
-		if op.repeats {
-			warm := *op
-			warm.calls /= 3
-			if err := op.run(t, &warm); err != nil {
+		if op.warm != nil {
+			third := *op
+			third.calls /= 3
+			if err := op.warm(t, &third); err != nil {
 				return sample{}, err
 			}
 		}

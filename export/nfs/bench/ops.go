@@ -26,25 +26,25 @@ type op struct {
 	bytes int // of data a call
 	run   func(t *target, op *op) error
 
-	rate     float64 // calls a second, at least this part of the canned server's; 0: not asked
-	cpu      float64 // server CPU a call, at most this many times the canned server's
-	baseline float64 // calls a second, at least this many times go-nfs's; 0: not asked
-	noAlloc  bool    // the engine allocates nothing for a call
-	repeats  bool    // it can be done again with the same effect
+	rate     float64                       // calls a second, at least this part of the canned server's; 0: not asked
+	cpu      float64                       // server CPU a call, at most this many times the canned server's
+	baseline float64                       // calls a second, at least this many times go-nfs's; 0: not asked
+	noAlloc  bool                          // the engine allocates nothing for a call
+	warm     func(t *target, op *op) error // what comes before, unmeasured; nil: nothing
 }
 
 // The order matters: remove takes away what create made.
 var ops = []op{
-	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, true},
-	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, true},
-	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, true},
-	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, true},
-	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, true},
-	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, false},
-	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, false},
-	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, true},
-	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, true},
-	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, false},
+	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, (*target).null},
+	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, (*target).getattr},
+	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, (*target).lookup},
+	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, (*target).read},
+	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, (*target).write},
+	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, (*target).createAndRemove},
+	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, (*target).find},
+	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, (*target).read},
+	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, (*target).write},
+	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, nil},
 }
 
 // target is a connection to a server, with the files it works on.
@@ -194,6 +194,17 @@ func (t *target) createIn(dir []byte, op *op) error {
 		return nil
 	}, ok)
 }
+
+// createAndRemove makes names in a new folder and takes them away.
+func (t *target) createAndRemove(op *op) error {
+	if err := t.create(op); err != nil {
+		return err
+	}
+	return t.remove(op)
+}
+
+// find looks up names that the last create made.
+func (t *target) find(op *op) error { return t.names(t.dir, nfs3.ProcLookup, op) }
 
 // remove takes the names away that the last create made.
 func (t *target) remove(op *op) error { return t.names(t.dir, nfs3.ProcRemove, op) }
