@@ -32,26 +32,20 @@ func at(e extent.Extent, off int64) arena.Addr {
 }
 
 // copyPage copies n bytes of the file from off, at most a slot, which both
-// extents cover.
+// extents cover; through a buffer where the source is slow to map.
 func (s *Store) copyPage(to, from extent.Extent, off, n int64) {
 	if n <= 0 {
 		return
 	}
-	p, done := s.look(from, off, n)
-	s.arena.Write(at(to, off), p)
-	done()
-}
-
-// look returns n bytes of the file from off, at most a slot, which e covers:
-// the memory itself or, where that is slow to map, a copy. They are good until
-// done.
-func (s *Store) look(e extent.Extent, off, n int64) (p []byte, done func()) {
-	if a := at(e, off); s.arena.Warm(a, int(n), false) {
-		return s.arena.Bytes(a, int(n)), func() {}
+	src := at(from, off)
+	if s.arena.Warm(src, int(n), false) {
+		s.arena.Write(at(to, off), s.arena.Bytes(src, int(n)))
+		return
 	}
 	c := slotPool.Get().(*[slotSize]byte)
-	s.arena.Get(c[:n], at(e, off))
-	return c[:n], func() { slotPool.Put(c) }
+	s.arena.Get(c[:n], src)
+	s.arena.Write(at(to, off), c[:n])
+	slotPool.Put(c)
 }
 
 // zero clears [off, end), which e covers.

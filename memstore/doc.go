@@ -21,7 +21,8 @@
 //
 // No caller's code runs with one of these held: events of watches are queued
 // and waiters are woken through channels, and what a change frees in bulk is
-// left to the reaper. No lock is held across I/O, since there is none.
+// left to the reaper. No lock is held while anybody outside is waited for; the
+// only system calls under one are the arena's, which copy memory.
 //
 // # Memory
 //

@@ -265,8 +265,8 @@ func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
 	return ch, err
 }
 
-// setAttr makes the change at time t. Called with i.mu held for writing. The pages that it returns are
-// released after the unlock.
+// setAttr makes the change at time t. Called with i.mu held for writing. The
+// pages that it returns are released after the unlock.
 func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map, err error) {
 	if a.Mask&SetGuard != 0 && i.ctime != a.GuardCtime {
 		return cut, ErrNotSync
