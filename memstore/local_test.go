@@ -167,7 +167,7 @@ func TestLocalKeepsInodes(t *testing.T) {
 	// closed.
 	for _, closeFirst := range []bool{false, true} {
 		f := mustCreate(t, s.Root(), "f", TypeFile)
-		o := mustOpen(t, f, OpenArgs{AccessRead, 0})
+		o := mustOpen(t, f, OpenArgs{Access: AccessRead})
 		if _, err := l.Know(f); err != nil {
 			t.Fatal(err)
 		}

@@ -233,7 +233,7 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 			return cut, ErrAccess
 		}
 		if a.Open != nil {
-			if err := i.shares(nil, *a.Open); err != nil {
+			if err := i.shares(i.openOf(a.Open.Owner), *a.Open); err != nil {
 				return cut, err
 			}
 		}

@@ -10,6 +10,10 @@ import (
 type OpenArgs struct {
 	Access Access
 	Deny   Access // of AccessRead, AccessWrite and AccessDelete
+	// Owner is who of the holder's opens. An open of the same inode that it has
+	// already is extended by Access and Deny and returned, as OPEN of NFSv4
+	// does (RFC 8881 section 18.16.3). nil: every open is a new one.
+	Owner any
 }
 
 // Open is one open file. It keeps the file's data when the last name goes, and
@@ -18,6 +22,7 @@ type OpenArgs struct {
 type Open struct {
 	inode  *Inode  // (c)
 	holder *Holder // (c)
+	owner  any     // (c) OpenArgs.Owner
 
 	// Protected by inode.mu.
 	access Access
@@ -29,7 +34,7 @@ type Open struct {
 }
 
 // Open opens a file or directory. ErrAccess if the mode forbids it,
-// ErrShareViolation if another open does.
+// ErrShareViolation if the open of another does.
 func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -48,7 +53,12 @@ func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 // open is Open after the check of permissions. Called with i.mu held for
 // writing.
 func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
-	if err := i.shares(nil, a); err != nil {
+	o := i.openOf(a.Owner)
+	if o != nil {
+		a.Access |= o.access
+		a.Deny |= o.deny
+	}
+	if err := i.shares(o, a); err != nil {
 		return nil, err
 	}
 	op := opRead
@@ -59,10 +69,32 @@ func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
 		return nil, w
 	}
 	x := i.extra()
-	o := &Open{inode: i, holder: c.Holder, access: a.Access, deny: a.Deny}
-	x.opens = append(x.opens, o)
-	x.count(a.Deny, 1)
+	if o == nil {
+		o = &Open{inode: i, holder: c.Holder, owner: a.Owner}
+		x.opens = append(x.opens, o)
+	}
+	x.change(o, a)
 	return o, nil
+}
+
+// openOf returns the owner's open, or nil. Called with i.mu held.
+func (i *Inode) openOf(owner any) *Open {
+	if i.x == nil || owner == nil {
+		return nil
+	}
+	for _, o := range i.x.opens {
+		if o.owner == owner {
+			return o
+		}
+	}
+	return nil
+}
+
+// change gives an open the access and deny of a.
+func (x *extra) change(o *Open, a OpenArgs) {
+	x.count(o.deny, -1)
+	x.count(a.Deny, 1)
+	o.access, o.deny = a.Access, a.Deny
 }
 
 // shares checks a against the other opens. Called with i.mu held.
@@ -123,9 +155,7 @@ func (o *Open) Change(c *Caller, a OpenArgs) error {
 			return w
 		}
 	}
-	i.x.count(o.deny, -1)
-	i.x.count(a.Deny, 1)
-	o.access, o.deny = a.Access, a.Deny
+	i.x.change(o, a)
 	return nil
 }
 

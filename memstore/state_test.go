@@ -22,12 +22,12 @@ func TestShareModes(t *testing.T) {
 		first, second OpenArgs
 		want          error
 	}{
-		{OpenArgs{r, 0}, OpenArgs{r | w, 0}, nil},
-		{OpenArgs{r, w}, OpenArgs{r, 0}, nil},
-		{OpenArgs{r, w}, OpenArgs{w, 0}, ErrShareViolation},
-		{OpenArgs{w, 0}, OpenArgs{r, w}, ErrShareViolation},
-		{OpenArgs{r, r | w}, OpenArgs{0, 0}, nil},
-		{OpenArgs{d, 0}, OpenArgs{r, d}, ErrShareViolation},
+		{OpenArgs{Access: r}, OpenArgs{Access: r | w}, nil},
+		{OpenArgs{Access: r, Deny: w}, OpenArgs{Access: r}, nil},
+		{OpenArgs{Access: r, Deny: w}, OpenArgs{Access: w}, ErrShareViolation},
+		{OpenArgs{Access: w}, OpenArgs{Access: r, Deny: w}, ErrShareViolation},
+		{OpenArgs{Access: r, Deny: r | w}, OpenArgs{Access: 0}, nil},
+		{OpenArgs{Access: d}, OpenArgs{Access: r, Deny: d}, ErrShareViolation},
 	} {
 		s := newStore(t, 1<<20)
 		f := mustCreate(t, s.Root(), "f", TypeFile)
@@ -44,7 +44,7 @@ func TestShareModes(t *testing.T) {
 
 	s := newStore(t, 1<<20)
 	f := mustCreate(t, s.Root(), "f", TypeFile)
-	o := mustOpen(t, f, OpenArgs{r | w, w | d})
+	o := mustOpen(t, f, OpenArgs{Access: r | w, Deny: w | d})
 	c := Root()
 	_, _, err := f.WriteAt(c, nil, []byte("x"), 0)
 	wantErr(t, "write without an open against deny write", err, ErrShareViolation)
@@ -58,7 +58,7 @@ func TestShareModes(t *testing.T) {
 	wantErr(t, "read", err, nil)
 	_, err = s.Root().Remove(c, "f", RemoveFile)
 	wantErr(t, "remove against deny delete", err, ErrShareViolation)
-	wantErr(t, "downgrade", o.Change(c, OpenArgs{r, 0}), nil)
+	wantErr(t, "downgrade", o.Change(c, OpenArgs{Access: r}), nil)
 	_, _, err = f.WriteAt(c, o, []byte("x"), 0)
 	wantErr(t, "write after the downgrade", err, ErrAccess)
 	_, err = s.Root().Remove(c, "f", RemoveFile)
@@ -66,13 +66,52 @@ func TestShareModes(t *testing.T) {
 	o.Close()
 }
 
+// TestOpenOwner is the upgrade of an open by its owner: it is one open, which
+// has and denies what all of the owner's asked for, and which is in the way of
+// others only.
+func TestOpenOwner(t *testing.T) {
+	const r, w = AccessRead, AccessWrite
+	s := newStore(t, 1<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	alice, bob := new(int), new(int)
+	o := mustOpen(t, f, OpenArgs{Access: r, Deny: w, Owner: alice})
+	_, err := f.Open(Root(), OpenArgs{Access: w, Owner: bob})
+	wantErr(t, "another owner against deny write", err, ErrShareViolation)
+	if up := mustOpen(t, f, OpenArgs{Access: w, Owner: alice}); up != o || o.Access() != r|w {
+		t.Errorf("the owner's second open: %p with access %d, want %p with %d", up, o.Access(), o, r|w)
+	}
+	c, err := s.Root().Create(Root(), "f", &Create{Type: TypeFile, Exist: ExistOpen, Open: &OpenArgs{Access: r, Owner: alice}})
+	if err != nil || c.New || c.Open != o {
+		t.Errorf("create of what the owner has open: %v, new %t, %p, want %p", err, c.New, c.Open, o)
+	}
+	_, err = f.Open(Root(), OpenArgs{Access: r, Deny: r, Owner: bob})
+	wantErr(t, "deny read against a reader", err, ErrShareViolation)
+	wantErr(t, "downgrade", o.Change(Root(), OpenArgs{Access: r}), nil)
+	b := mustOpen(t, f, OpenArgs{Access: w, Owner: bob})
+	_, err = f.Open(Root(), OpenArgs{Access: r, Deny: w, Owner: alice})
+	wantErr(t, "upgrade against a writer", err, ErrShareViolation)
+	if o.Access() != r {
+		t.Errorf("access after a refused upgrade: %d, want %d", o.Access(), r)
+	}
+	o.Close()
+	if again := mustOpen(t, f, OpenArgs{Access: r, Owner: alice}); again == o {
+		t.Error("a closed open was returned")
+	} else {
+		again.Close()
+	}
+	b.Close()
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLocks(t *testing.T) {
 	s := newStore(t, 1<<20)
 	f := mustCreate(t, s.Root(), "f", TypeFile)
 	c := Root()
 	alice, bob := &Holder{Name: "alice"}, &Holder{Name: "bob"}
-	a := mustOpen(t, f, OpenArgs{AccessRead | AccessWrite, 0})
-	b := mustOpen(t, f, OpenArgs{AccessRead | AccessWrite, 0})
+	a := mustOpen(t, f, OpenArgs{Access: AccessRead | AccessWrite})
+	b := mustOpen(t, f, OpenArgs{Access: AccessRead | AccessWrite})
 	of := func(h *Holder, off, n uint64, excl bool) LockArgs {
 		return LockArgs{Owner: LockOwner{Holder: h}, Off: off, N: n, Exclusive: excl}
 	}
