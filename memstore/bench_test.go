@@ -101,13 +101,51 @@ func BenchmarkStore(b *testing.B) {
 			f.WriteFresh(c, nil, &fresh)
 		}
 	})
+	args := &Create{Type: TypeFile, Set: SetAttr{Mask: SetMode, Mode: 0o644}}
+	var names [20_000]string
+	for n := range names {
+		names[n] = fmt.Sprint("file-", 10_000_000+n)
+	}
+	for _, what := range []string{"create", "remove"} {
+		b.Run(fmt.Sprint(what, "/", len(names)), func(b *testing.B) {
+			s, _ := newFile(b)
+			d := mustCreate(b, s.Root(), "d", TypeDir)
+			fill := func() {
+				for _, name := range names {
+					d.Create(c, name, args)
+				}
+			}
+			empty := func() {
+				for _, name := range names {
+					d.Remove(c, name, RemoveFile)
+				}
+			}
+			fill()
+			empty()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if n %= len(names); n == 0 {
+					b.StopTimer()
+					empty()
+					if what == "remove" {
+						fill()
+					}
+					b.StartTimer()
+				}
+				if what == "remove" {
+					d.Remove(c, names[n], RemoveFile)
+				} else {
+					d.Create(c, names[n], args)
+				}
+			}
+		})
+	}
 	for _, names := range []int{1000, 1_000_000} {
 		b.Run(fmt.Sprint("create+remove/", names), func(b *testing.B) {
 			s, _ := newFile(b)
 			for n := range names {
 				mustCreate(b, s.Root(), fmt.Sprint("name", n), TypeFile)
 			}
-			args := &Create{Type: TypeFile, Set: SetAttr{Mask: SetMode, Mode: 0o644}}
 			b.ReportAllocs()
 			b.ResetTimer()
 			for b.Loop() {

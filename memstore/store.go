@@ -241,6 +241,13 @@ func (t *table) forget(ino uint64) {
 	t.mu.Unlock()
 }
 
+// bytes is what the table takes.
+func (t *table) bytes() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return int64(t.next+tableChunkSize)*8 + int64(cap(t.free))*8
+}
+
 func (t *table) each(fn func(*Inode)) {
 	chunks := t.chunks.Load()
 	if chunks == nil {
