@@ -25,10 +25,9 @@ func (c *Cred) Member(gid uint32) bool {
 type Holder struct {
 	// Name appears in listings of locks and opens.
 	Name string
-	// AnswersGetattr says that a write lease's holder is asked for size and
-	// change instead of losing the lease when somebody else asks for
-	// attributes (CB_GETATTR, RFC 8881 section 20.1).
-	AnswersGetattr bool
+	// CachesAttrs says that the holder's leases cover the attributes too, as
+	// NFSv4's delegations do (RFC 8881 section 10.4) and SMB's leases do not.
+	CachesAttrs bool
 }
 
 // Caller accompanies every call that a client causes. It is not kept beyond

@@ -88,9 +88,10 @@ func (k *checker) inode(i *Inode) {
 	if i.nlink != k.links[i] {
 		k.fail("inode %d: %d links, %d names", i.ino, i.nlink, k.links[i])
 	}
-	opens := 0
+	opens, leases := 0, 0
 	if x := i.x; x != nil {
-		opens = len(x.opens)
+		opens, leases = len(x.opens), len(x.leases)
+		k.leases(i)
 		bytes := 0
 		for name, v := range x.xattrs {
 			bytes += xattrCost + len(name) + len(v)
@@ -105,7 +106,7 @@ func (k *checker) inode(i *Inode) {
 	}
 	if i.nlink == 0 {
 		k.orphans++
-		if opens == 0 && !i.Known() {
+		if opens == 0 && leases == 0 && !i.Known() {
 			k.fail("inode %d has neither a name nor an open", i.ino)
 		}
 	}
@@ -130,6 +131,26 @@ func (k *checker) inode(i *Inode) {
 			}
 			if k.refs[a] == 2 && !i.cow {
 				k.fail("inode %d: does not know that the page at %d is shared", i.ino, at)
+			}
+		}
+	}
+}
+
+// leases verifies what each lets its holder rely on.
+func (k *checker) leases(i *Inode) {
+	for _, l := range i.x.leases {
+		if l.inode != i || l.holder == nil || l.rights == 0 {
+			k.fail("inode %d: lease of %v with rights %b", i.ino, l.holder, l.rights)
+			continue
+		}
+		for _, o := range i.x.opens {
+			if o.holder != l.holder && l.rights&o.against() != 0 {
+				k.fail("inode %d: %s has a lease with rights %b, and another has opened it for %b", i.ino, l.holder.Name, l.rights, o.access)
+			}
+		}
+		for _, m := range i.x.leases {
+			if l != m && (l.holder == m.holder || m.rights&l.against() != 0) {
+				k.fail("inode %d: leases with rights %b and %b at the same time", i.ino, l.rights, m.rights)
 			}
 		}
 	}

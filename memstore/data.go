@@ -73,7 +73,7 @@ func (i *Inode) mayAccess(c *Caller, o *Open, want Access, off, end int64) error
 		return nil
 	}
 	if o == nil && i.x.denies(want) {
-		return ErrShareViolation
+		return i.violation(c)
 	}
 	if _, hit := i.x.locks.ConflictIO(lockKey{open: o}, uint64(off), uint64(end-off), want&AccessWrite != 0); hit {
 		return ErrLocked

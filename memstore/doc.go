@@ -43,17 +43,35 @@
 //
 // # Leases
 //
-// What breaks which caching grant of other holders; a call that meets one
-// answers Wait and changes nothing:
+// A [Lease] lets its holder cache what it reads (R), what it writes (W) and the
+// open itself (H). R is granted while no other holder has the file open for
+// writing, W while none has it open at all, and never both R and W, or W twice,
+// to different holders. That is decided under the inode's lock, so that a lease
+// is either there before another's call, and stops it, or is not granted.
 //
-//	operation                           breaks
-//	open for reading, READ              W
-//	open for writing, WRITE, truncate   R W
-//	attributes asked for                W of holders that answer for them
-//	attributes changed                  W
-//	a link added                        W
-//	remove, rename, replaced by rename  H
+// What breaks which rights of other holders, of leases that cover data only
+// (SMB) and of those that cover attributes too (NFSv4, Holder.CachesAttrs):
 //
-// Nothing grants a lease yet. The cache of the store's mount on this machine is a
-// lease that is broken after the change instead: see Local.
+//	operation                             data  data, attributes
+//	open for reading, READ, SEEK, clone    W     W
+//	open for writing, WRITE, truncate      RW    RW
+//	open that denies reading               RW    RW
+//	attributes asked for                   -     W
+//	locks asked for                        W     W
+//	mandatory lock taken                   RW    RW
+//	attributes, xattrs changed             W     RW
+//	link added                             W     RW
+//	remove, rename, replaced by rename     H     RWH
+//	refused by a share mode                H     H
+//
+// A call that meets such a lease changes nothing and answers Wait. It begins the
+// break: every holder in its way is told, each once and without a lock, and the
+// Wait is done when that holder has given up what it was asked for or its
+// protocol has revoked it (Lease.Yield). No lease is granted meanwhile, nor for a
+// while afterwards.
+//
+// A holder's own calls break nothing of its own; NFSv3 clients and the server
+// itself are nobody's holder. The store's mount on this machine is a holder like
+// others, but its own cache is a lease of another kind, which is broken after the
+// change: see Local.
 package memstore

@@ -61,8 +61,10 @@ type extra struct {
 	deny    [3]int // opens that deny reading, writing, deleting
 	locks   interval.Set[lockKey]
 	waiters []*Wait
-	leases  []*lease
+	leases  []*Lease
 	watches []*Watch
+
+	broken int64 // when a break of a lease was over last, ns
 }
 
 // newInode makes an inode that no directory names yet; nlink is 0.
@@ -129,7 +131,7 @@ func (i *Inode) unheld() extent.Map {
 // bury ends an inode that nothing holds any more, and returns the pages to
 // free after the unlock. Called with i.mu held for writing.
 func (i *Inode) bury() extent.Map {
-	if i.dead || i.nlink > 0 || i.Known() || i.x != nil && len(i.x.opens) > 0 {
+	if i.dead || i.nlink > 0 || i.Known() || i.x != nil && len(i.x.opens)+len(i.x.leases) > 0 {
 		return extent.Map{}
 	}
 	i.dead = true

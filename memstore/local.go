@@ -46,13 +46,16 @@ func (l *Local) Detach() {
 }
 
 // Know counts that the mount's kernel is told of the inode once more, and
-// returns the attributes for that. Until it is forgotten as often the inode
-// outlives its last name, and its number is not used again.
+// returns the attributes for that, or Wait. Until it is forgotten as often the
+// inode outlives its last name, and its number is not used again.
 func (l *Local) Know(i *Inode) (Attr, error) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if i.dead {
 		return Attr{}, ErrStale
+	}
+	if w := i.breakLeases(&Caller{Holder: l.holder}, opGetAttr); w != nil {
+		return Attr{}, w
 	}
 	i.known.Add(1)
 	i.tell()

@@ -89,6 +89,11 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 	if x.locks.Len() >= MaxLocks {
 		return LockInfo{}, ErrNoSpace
 	}
+	if a.Mandatory {
+		if w := i.breakLeases(&Caller{Holder: o.holder}, opLock); w != nil {
+			return LockInfo{}, w
+		}
+	}
 	if !slices.Contains(o.owners, l.Owner) {
 		o.owners = append(o.owners, l.Owner)
 	}
@@ -115,18 +120,22 @@ func (o *Open) Unlock(a LockArgs) error {
 	return nil
 }
 
-// TestLock returns a lock that is in the way of a, if there is one.
-func (i *Inode) TestLock(a LockArgs) (LockInfo, bool) {
+// TestLock answers ErrLocked and which lock is in the way of a, if there is one.
+// It may answer Wait, as long as another may have locks that the store does not
+// know of.
+func (i *Inode) TestLock(a LockArgs) (LockInfo, error) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if i.x == nil {
-		return LockInfo{}, false
+		return LockInfo{}, nil
 	}
-	l, hit := i.x.locks.Conflict(a.lock(nil))
-	if !hit {
-		return LockInfo{}, false
+	if w := i.breakLeases(&Caller{Holder: a.Owner.Holder}, opTestLock); w != nil {
+		return LockInfo{}, w
 	}
-	return lockInfo(l), true
+	if l, hit := i.x.locks.Conflict(a.lock(nil)); hit {
+		return lockInfo(l), ErrLocked
+	}
+	return LockInfo{}, nil
 }
 
 // unlockAll drops the locks that were taken through o, which is no longer

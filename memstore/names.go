@@ -233,7 +233,7 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 			return cut, ErrAccess
 		}
 		if a.Open != nil {
-			if err := i.shares(i.openOf(a.Open.Owner), *a.Open); err != nil {
+			if err := i.shares(c, i.openOf(a.Open.Owner), *a.Open); err != nil {
 				return cut, err
 			}
 		}
@@ -247,6 +247,8 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 		if r.Open, err = i.open(c, *a.Open); err != nil {
 			return cut, err
 		}
+	} else if w := i.breakLeases(c, opGetAttr); w != nil {
+		return cut, w
 	}
 	r.Attr = i.attr()
 	return cut, nil
@@ -467,7 +469,7 @@ func (i *Inode) mayUnname(c *Caller) error {
 		return nil
 	}
 	if i.x.denies(AccessDelete) {
-		return ErrShareViolation
+		return i.violation(c)
 	}
 	if w := i.breakLeases(c, opUnname); w != nil {
 		return w

@@ -58,14 +58,10 @@ func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
 		a.Access |= o.access
 		a.Deny |= o.deny
 	}
-	if err := i.shares(o, a); err != nil {
+	if err := i.shares(c, o, a); err != nil {
 		return nil, err
 	}
-	op := opRead
-	if a.Access&AccessWrite != 0 || a.Deny&AccessRead != 0 {
-		op = opWrite
-	}
-	if w := i.breakLeases(c, op); w != nil {
+	if w := i.breakLeases(c, a.operation()); w != nil {
 		return nil, w
 	}
 	x := i.extra()
@@ -97,17 +93,35 @@ func (x *extra) change(o *Open, a OpenArgs) {
 	o.access, o.deny = a.Access, a.Deny
 }
 
+// operation is what an open is to others' leases.
+func (a OpenArgs) operation() operation {
+	if a.Access&AccessWrite != 0 || a.Deny&AccessRead != 0 {
+		return opWrite
+	}
+	return opRead
+}
+
 // shares checks a against the other opens. Called with i.mu held.
-func (i *Inode) shares(self *Open, a OpenArgs) error {
+func (i *Inode) shares(c *Caller, self *Open, a OpenArgs) error {
 	if i.x == nil {
 		return nil
 	}
 	for _, o := range i.x.opens {
 		if o != self && (o.deny&a.Access != 0 || o.access&a.Deny != 0) {
-			return ErrShareViolation
+			return i.violation(c)
 		}
 	}
 	return nil
+}
+
+// violation is the answer to what another open's share mode forbids. That open
+// may be one that its holder only caches, and closes when it is asked for that
+// (MS-FSA 2.1.5.1.2). Called with i.mu held.
+func (i *Inode) violation(c *Caller) error {
+	if w := i.breakLeases(c, opShare); w != nil {
+		return w
+	}
+	return ErrShareViolation
 }
 
 func (x *extra) count(deny Access, n int) {
@@ -144,16 +158,15 @@ func (o *Open) Change(c *Caller, a OpenArgs) error {
 	if o.closed {
 		return ErrStale
 	}
-	if more := a.Access &^ o.access &^ AccessDelete; !i.permits(c, more) {
+	if !i.permits(c, a.Access&^o.access&^AccessDelete) {
 		return ErrAccess
 	}
-	if err := i.shares(o, a); err != nil {
+	if err := i.shares(c, o, a); err != nil {
 		return err
 	}
-	if a.Access&^o.access&AccessWrite != 0 {
-		if w := i.breakLeases(c, opWrite); w != nil {
-			return w
-		}
+	more := OpenArgs{Access: a.Access &^ o.access, Deny: a.Deny &^ o.deny}
+	if w := i.breakLeases(c, more.operation()); w != nil {
+		return w
 	}
 	i.x.change(o, a)
 	return nil

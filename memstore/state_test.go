@@ -119,16 +119,16 @@ func TestLocks(t *testing.T) {
 	wantErr(t, "alice 0-10", lock(a, of(alice, 0, 10, true)), nil)
 	wantErr(t, "bob 5-15", lock(b, of(bob, 5, 10, false)), ErrLocked)
 	wantErr(t, "bob 10-20", lock(b, of(bob, 10, 10, true)), nil)
-	info, hit := f.TestLock(of(alice, 0, 0, false))
-	if !hit || info.Owner.Holder != bob || info.Off != 10 || info.N != 10 || !info.Exclusive {
-		t.Errorf("test: %+v %v", info, hit)
+	info, err := f.TestLock(of(alice, 0, 0, false))
+	if err != ErrLocked || info.Owner.Holder != bob || info.Off != 10 || info.N != 10 || !info.Exclusive {
+		t.Errorf("test: %+v %v", info, err)
 	}
 	wantErr(t, "alice's downgrade", lock(a, of(alice, 0, 10, false)), nil)
 	wantErr(t, "bob shares", lock(b, of(bob, 0, 5, false)), nil)
 
 	waiting := of(alice, 10, 1, true)
 	waiting.Wait = true
-	_, err := a.Lock(waiting)
+	_, err = a.Lock(waiting)
 	var w *Wait
 	if !errors.As(err, &w) {
 		t.Fatalf("lock with wait: %v", err)
@@ -162,72 +162,6 @@ func TestLocks(t *testing.T) {
 	if f.x.locks.Len() != 0 {
 		t.Error("locks are left after the last close")
 	}
-}
-
-func TestLeaseTable(t *testing.T) {
-	holder := &Holder{Name: "holder"}
-	answers := &Holder{Name: "answers", AnswersGetattr: true}
-	const r, w, h = cacheRead, cacheWrite, cacheHandle
-	for _, tt := range []struct {
-		op     operation
-		holder *Holder
-		breaks rights
-	}{
-		{opRead, holder, w},
-		{opWrite, holder, r | w},
-		{opGetAttr, holder, 0},
-		{opGetAttr, answers, w},
-		{opSetAttr, holder, w},
-		{opLink, holder, w},
-		{opUnname, holder, h},
-	} {
-		for granted := rights(0); granted <= r|w|h; granted++ {
-			i := &Inode{x: &extra{leases: []*lease{{holder: tt.holder, granted: granted, broken: &Wait{}}}}}
-			if got := i.breakLeases(Root(), tt.op) != nil; got != (granted&tt.breaks != 0) {
-				t.Errorf("operation %d against %b of %s: breaks %v", tt.op, granted, tt.holder.Name, got)
-			}
-			if i.breakLeases(&Caller{Holder: tt.holder}, tt.op) != nil {
-				t.Errorf("operation %d breaks the caller's own lease", tt.op)
-			}
-		}
-	}
-}
-
-func TestLeaseStopsOperations(t *testing.T) {
-	s := newStore(t, 1<<20)
-	c, d := Root(), s.Root()
-	f := mustCreate(t, d, "f", TypeFile)
-	mustCreate(t, d, "g", TypeFile)
-	f.mu.Lock()
-	f.extra().leases = []*lease{{holder: &Holder{}, granted: cacheRead | cacheWrite | cacheHandle, broken: &Wait{done: make(chan struct{})}}}
-	f.mu.Unlock()
-	before, _ := f.GetAttr(c)
-	for what, op := range map[string]func() error{
-		"open":     func() error { _, err := f.Open(c, OpenArgs{Access: AccessRead}); return err },
-		"read":     func() error { _, _, _, err := f.ReadAt(c, nil, make([]byte, 1), 0); return err },
-		"write":    func() error { _, _, err := f.WriteAt(c, nil, []byte("x"), 0); return err },
-		"truncate": func() error { _, err := f.SetAttr(c, nil, &SetAttr{Mask: SetSize, Size: 9}); return err },
-		"chmod":    func() error { _, err := f.SetAttr(c, nil, &SetAttr{Mask: SetMode}); return err },
-		"xattr":    func() error { _, err := f.SetXattr(c, "user.a", nil, 0); return err },
-		"punch":    func() error { _, err := f.Punch(c, nil, 0, 1); return err },
-		"link":     func() error { _, _, err := d.Link(c, "h", f); return err },
-		"remove":   func() error { _, err := d.Remove(c, "f", RemoveAny); return err },
-		"rename":   func() error { _, _, err := s.Rename(c, d, "f", d, "h", 0); return err },
-		"replace":  func() error { _, _, err := s.Rename(c, d, "g", d, "f", 0); return err },
-		"create": func() error {
-			_, err := d.Create(c, "f", &Create{Type: TypeFile, Exist: ExistOpen, Set: SetAttr{Mask: SetSize}})
-			return err
-		},
-	} {
-		var w *Wait
-		if err := op(); !errors.As(err, &w) {
-			t.Errorf("%s: %v, want a wait", what, err)
-		}
-	}
-	if after, _ := f.GetAttr(c); after != before {
-		t.Error("an operation that has to wait changed something")
-	}
-	f.x.leases = nil
 }
 
 func TestWatch(t *testing.T) {

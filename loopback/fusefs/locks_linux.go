@@ -26,8 +26,8 @@ func (s *server) locked(i *memstore.Inode) bool {
 	if !s.posixLocks.Load() {
 		return false
 	}
-	_, hit := i.TestLock(memstore.LockArgs{Exclusive: true})
-	return hit
+	_, err := i.TestLock(memstore.LockArgs{Owner: memstore.LockOwner{Holder: s.holder}, Exclusive: true})
+	return err != nil
 }
 
 // lockArgs is a request's lock. The kernel counts the last byte in, and the
@@ -44,15 +44,21 @@ func (s *server) lockArgs(in *fuse.LkIn) memstore.LockArgs {
 	return a
 }
 
-func (s *server) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+func (s *server) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
 	i, err := s.local.Inode(in.NodeId)
 	if err != nil {
 		return status(err)
 	}
-	l, hit := i.TestLock(s.lockArgs(in))
-	if !hit {
+	var l memstore.LockInfo
+	st := try(cancel, func() (err error) {
+		l, err = i.TestLock(s.lockArgs(in))
+		return err
+	})
+	if st == fuse.OK {
 		out.Lk = fuse.FileLock{Typ: unix.F_UNLCK}
-		return fuse.OK
+	}
+	if st != fuse.EBUSY {
+		return st
 	}
 	out.Lk = fuse.FileLock{Start: l.Off, End: math.MaxInt64, Typ: unix.F_RDLCK}
 	if l.N != 0 {

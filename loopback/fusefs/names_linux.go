@@ -8,39 +8,41 @@ import (
 	"ramserver/memstore"
 )
 
-func (s *server) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+func (s *server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	d, err := s.local.Inode(h.NodeId)
 	if err != nil {
 		return status(err)
 	}
-	i, err := d.Lookup(s.root, name)
-	if err == nil {
-		err = s.entry(out, i)
-	}
-	if err == memstore.ErrNotExist || err == memstore.ErrStale {
-		// Node 0: the kernel may remember that the name is absent, or that it is
-		// by now.
-		*out = fuse.EntryOut{}
-		out.SetEntryTimeout(lease)
-		return fuse.OK
-	}
-	return status(err)
+	return try(cancel, func() error {
+		i, err := d.Lookup(s.root, name)
+		if err == nil {
+			err = s.entry(out, i)
+		}
+		if err == memstore.ErrNotExist || err == memstore.ErrStale {
+			// Node 0: the kernel may remember that the name is absent, or that it
+			// is by now.
+			*out = fuse.EntryOut{}
+			out.SetEntryTimeout(lease)
+			return nil
+		}
+		return err
+	})
 }
 
 // create makes an inode and tells the kernel of it.
-func (s *server) create(h *fuse.InHeader, name string, a *memstore.Create, out *fuse.EntryOut) fuse.Status {
+func (s *server) create(cancel <-chan struct{}, h *fuse.InHeader, name string, a *memstore.Create, out *fuse.EntryOut) fuse.Status {
 	d, err := s.local.Inode(h.NodeId)
 	if err != nil {
 		return status(err)
 	}
 	r, err := d.Create(s.maker(h), name, a)
-	if err == nil {
-		err = s.entry(out, r.Inode)
+	if err != nil {
+		return status(err)
 	}
-	return status(err)
+	return try(cancel, func() error { return s.entry(out, r.Inode) })
 }
 
-func (s *server) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+func (s *server) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	a := &memstore.Create{Set: owned(&in.InHeader, in.Mode)}
 	a.Major, a.Minor = decodeDev(in.Rdev)
 	for t, bits := range fileTypes {
@@ -48,17 +50,17 @@ func (s *server) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fu
 			a.Type = memstore.Type(t)
 		}
 	}
-	return s.create(&in.InHeader, name, a, out)
+	return s.create(cancel, &in.InHeader, name, a, out)
 }
 
-func (s *server) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (s *server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	a := &memstore.Create{Type: memstore.TypeDir, Set: owned(&in.InHeader, in.Mode)}
-	return s.create(&in.InHeader, name, a, out)
+	return s.create(cancel, &in.InHeader, name, a, out)
 }
 
-func (s *server) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+func (s *server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
 	a := &memstore.Create{Type: memstore.TypeSymlink, Target: target, Set: owned(h, 0o777)}
-	return s.create(h, name, a, out)
+	return s.create(cancel, h, name, a, out)
 }
 
 func (s *server) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
@@ -71,20 +73,22 @@ func (s *server) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Sta
 }
 
 func (s *server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	return try(cancel, func() error {
+	var i *memstore.Inode
+	st := try(cancel, func() error {
 		d, err := s.local.Inode(in.NodeId)
 		if err != nil {
 			return err
 		}
-		i, err := s.local.Inode(in.Oldnodeid)
-		if err != nil {
+		if i, err = s.local.Inode(in.Oldnodeid); err != nil {
 			return err
 		}
-		if _, _, err = d.Link(s.root, name, i); err != nil {
-			return err
-		}
-		return s.entry(out, i)
+		_, _, err = d.Link(s.root, name, i)
+		return err
 	})
+	if st != fuse.OK {
+		return st
+	}
+	return try(cancel, func() error { return s.entry(out, i) })
 }
 
 func (s *server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, kind memstore.RemoveKind) fuse.Status {
@@ -146,7 +150,8 @@ func (s *server) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	return s.list(in, func(e *fuse.DirEntry, i *memstore.Inode) bool {
 		entry := out.AddDirLookupEntry(*e)
 		if entry != nil && i != nil && s.entry(entry, i) != nil {
-			// Removed meanwhile. Without a node the kernel takes the name only.
+			// Removed meanwhile, or another may have attributes that the store does
+			// not know yet. Without a node the kernel takes the name only.
 			*entry = fuse.EntryOut{}
 		}
 		return entry != nil

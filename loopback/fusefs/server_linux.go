@@ -298,7 +298,11 @@ func (s *server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 			return err
 		}
 		if in.Valid&fuse.FATTR_KILL_SUIDGID != 0 && set.Mask&memstore.SetMode == 0 {
-			if a, err := i.GetAttr(s.root); err == nil && setIDs(a.Mode) != 0 {
+			a, err := i.GetAttr(s.root)
+			if err != nil {
+				return err
+			}
+			if setIDs(a.Mode) != 0 {
 				set.Mask |= memstore.SetMode
 				set.Mode = a.Mode &^ setIDs(a.Mode)
 			}

@@ -335,8 +335,8 @@ func TestLockRules(t *testing.T) {
 	defer b.Close()
 	probe := memstore.LockArgs{Owner: memstore.LockOwner{Holder: &memstore.Holder{Name: "probe"}}, Off: 1 << 40, N: 1}
 	locked := func() bool {
-		_, l := a.inode.TestLock(probe)
-		return l
+		_, err := a.inode.TestLock(probe)
+		return err != nil
 	}
 	if err := a.Lock(); err != nil || !locked() {
 		t.Fatal(err, locked())
