@@ -41,24 +41,19 @@ func (k *checker) tree(d, parent *Inode) {
 	if d.home != parent {
 		k.fail("directory %d: parent is %d, not %d", d.ino, d.home.ino, parent.ino)
 	}
-	live, last := 0, uint64(0)
-	for _, e := range d.dir.list {
-		if e.cookie <= last || e.cookie >= d.dir.next {
-			k.fail("directory %d: cookie %d of %q is out of order", d.ino, e.cookie, e.name)
-		}
-		last = e.cookie
-		if e.ino == 0 {
-			continue
-		}
+	k.order(d)
+	live := 0
+	for pos, e := range d.dir.all(0) {
+		name := d.dir.name(pos)
 		live++
-		k.used += int64(dentryCost + len(e.name))
-		i := k.s.table.get(e.ino)
+		k.used += int64(dentryCost + len(name))
+		i := k.s.table.get(uint64(e.ino))
 		if i == nil {
-			k.fail("directory %d: %q names inode %d, which does not exist", d.ino, e.name, e.ino)
+			k.fail("directory %d: %q names inode %d, which does not exist", d.ino, name, e.ino)
 			continue
 		}
-		if d.dir.find(e.name) != e {
-			k.fail("directory %d: %q is not found", d.ino, e.name)
+		if d.dir.find(name) != pos {
+			k.fail("directory %d: %q is not found", d.ino, name)
 		}
 		if i.typ == TypeDir {
 			if k.links[i] > 0 {
@@ -70,12 +65,44 @@ func (k *checker) tree(d, parent *Inode) {
 		} else {
 			k.links[i]++
 		}
-		if i.link != nil && i.link.ino != i.ino {
-			k.fail("inode %d: its last name %q is not its own", i.ino, i.link.name)
+		if i.link != 0 {
+			if name, ino := i.home.dir.seek(i.link); uint64(ino) != i.ino {
+				k.fail("inode %d: its last name %q is not its own", i.ino, name)
+			}
 		}
 	}
 	if live != d.dir.live || d.dir.index.slots != nil && d.dir.index.n != live {
 		k.fail("directory %d: has %d names, %d counted, %d indexed", d.ino, live, d.dir.live, d.dir.index.n)
+	}
+}
+
+// order checks the leaves of a directory.
+func (k *checker) order(d *Inode) {
+	last, gaps := uint64(0), 0
+	for n := range d.dir.leaves {
+		l := &d.dir.leaves[n]
+		if l.first <= last || l.first >= d.dir.next {
+			k.fail("directory %d: leaf %d with cookie %d is out of order", d.ino, n, l.first)
+		}
+		live := 0
+		last = l.first - 1
+		for _, e := range l.entries {
+			if e.cookie <= last || e.cookie >= d.dir.next {
+				k.fail("directory %d: cookie %d is out of order", d.ino, e.cookie)
+			}
+			last = e.cookie
+			if e.ino != 0 {
+				live++
+			}
+		}
+		last = max(last, l.first)
+		gaps += len(l.entries) - live
+		if live != l.live || live == 0 && l.entries != nil && n < len(d.dir.leaves)-1 {
+			k.fail("directory %d: leaf %d has %d names, %d counted", d.ino, n, live, l.live)
+		}
+	}
+	if gaps != d.dir.gaps {
+		k.fail("directory %d: has %d gaps, %d counted", d.ino, gaps, d.dir.gaps)
 	}
 }
 

@@ -1,10 +1,13 @@
 package memstore
 
 import (
+	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // firstCookie leaves 0 to 2 to the protocols, for the start, "." and "..".
@@ -15,111 +18,200 @@ const indexFrom = 12
 
 // dentry is a name in a directory.
 type dentry struct {
-	name   string // (c)
-	cookie uint64 // (c) position in the directory's order
-	ino    uint64 // protected by the directory's mu; 0: removed
+	cookie uint64 // position in the directory's order
+	ino    uint32 // 0: removed
+	name   uint16 // where it begins in its leaf's names
+	length uint8
 }
 
-// directory is the names of a directory, protected by its inode's mu.
+// leafSize bounds the names in a leaf.
+const leafSize = 64
+
+// leaf is names that follow each other in a directory's order. What is written
+// to its bytes stays, so that strings of them may be handed out.
+type leaf struct {
+	first   uint64   // cookie; stays when that name is removed
+	entries []dentry // removed ones among them; nil when all are, but for the last leaf
+	names   []byte
+	live    int // entries not removed
+}
+
+func (l *leaf) name(e *dentry) string {
+	return unsafe.String(&l.names[e.name], e.length)
+}
+
+// directory is the names of a directory, protected by its inode's mu. A name's
+// position is the number of its leaf times leafSize, and its number there.
 type directory struct {
-	list  []*dentry            // by cookie, removed ones among them
-	live  int                  // those not removed
-	index index                // without slots: look at each
-	fold  map[string][]*dentry // by folded name; nil until it is asked for
-	next  uint64               // next cookie
+	leaves []leaf              // by cookie
+	live   int                 // names
+	gaps   int                 // removed entries in leaves that have others
+	index  index               // without slots: look at each
+	fold   map[string][]uint64 // cookies by folded name; nil until it is asked for
+	next   uint64              // next cookie
 }
 
 // bytes is the size that a directory shows: it grows and falls with its
 // entries.
 func (d *directory) bytes() int64 { return int64(d.live) * dentryCost }
 
-func (d *directory) find(name string) *dentry {
-	if d.index.slots != nil {
-		if at := d.index.find(d.list, name); at >= 0 {
-			return d.list[d.index.slots[at].pos-1]
-		}
-		return nil
-	}
-	for _, e := range d.list {
-		if e.ino != 0 && e.name == name {
-			return e
-		}
-	}
-	return nil
+func (d *directory) at(pos int) *dentry { return &d.leaves[pos/leafSize].entries[pos%leafSize] }
+
+func (d *directory) name(pos int) string {
+	l := &d.leaves[pos/leafSize]
+	return l.name(&l.entries[pos%leafSize])
 }
 
-// add puts a name behind all others. It must not be there.
-func (d *directory) add(name string, ino uint64) *dentry {
-	e := &dentry{name: name, cookie: d.next, ino: ino}
+// find returns the position of a name, or -1.
+func (d *directory) find(name string) int {
+	if d.index.slots != nil {
+		return d.index.find(d, name)
+	}
+	for n := range d.leaves {
+		l := &d.leaves[n]
+		for m := range l.entries {
+			if e := &l.entries[m]; e.ino != 0 && l.name(e) == name {
+				return n*leafSize + m
+			}
+		}
+	}
+	return -1
+}
+
+// all iterates over the names from a position on.
+func (d *directory) all(pos int) iter.Seq2[int, *dentry] {
+	return func(yield func(int, *dentry) bool) {
+		from := pos % leafSize
+		for n := pos / leafSize; n < len(d.leaves); n++ {
+			entries := d.leaves[n].entries
+			for m := from; m < len(entries); m++ {
+				if e := &entries[m]; e.ino != 0 && !yield(n*leafSize+m, e) {
+					return
+				}
+			}
+			from = 0
+		}
+	}
+}
+
+// add puts a name behind all others, and returns its cookie. It must not be
+// there.
+func (d *directory) add(name string, ino uint32) uint64 {
+	cookie := d.next
 	d.next++
-	d.list = append(d.list, e)
+	pos := d.put(name, cookie, ino)
 	d.live++
 	switch {
 	case d.index.slots != nil:
-		d.index.add(e.name, len(d.list)-1)
+		d.index.add(name, pos)
 	case d.live > indexFrom:
 		d.reindex()
 	}
 	if d.fold != nil {
-		d.addFold(e)
+		d.addFold(name, cookie)
 	}
-	return e
+	return cookie
+}
+
+// put is add without the index, and returns the position.
+func (d *directory) put(name string, cookie uint64, ino uint32) int {
+	n := len(d.leaves) - 1
+	if n < 0 || len(d.leaves[n].entries) == leafSize {
+		l := leaf{first: cookie}
+		if n < 0 {
+			l.entries = make([]dentry, 0, 4)
+		} else {
+			// Most likely it fills as the last one did.
+			size := len(d.leaves[n].names)
+			l.entries = make([]dentry, 0, leafSize)
+			l.names = slices.Grow(l.names, size+size/8)
+			d.drop(&d.leaves[n])
+		}
+		d.leaves = append(d.leaves, l)
+		n++
+	}
+	l := &d.leaves[n]
+	l.entries = append(l.entries, dentry{cookie, ino, uint16(len(l.names)), uint8(len(name))})
+	l.names = append(l.names, name...)
+	l.live++
+	return n*leafSize + len(l.entries) - 1
 }
 
 func (d *directory) reindex() {
 	d.index = newIndex(d.live)
-	for pos, e := range d.list {
-		if e.ino != 0 {
-			d.index.add(e.name, pos)
-		}
+	for pos := range d.all(0) {
+		d.index.add(d.name(pos), pos)
 	}
 }
 
 // remove takes a name away. Its place in the order stays until so many are
-// empty that closing the gaps costs less than passing over them.
-func (d *directory) remove(e *dentry) {
+// empty that closing the gaps costs less than passing over them. A leaf that
+// has nothing else, as when names are removed in order, is freed at once.
+func (d *directory) remove(pos int) {
+	l := &d.leaves[pos/leafSize]
+	e := &l.entries[pos%leafSize]
 	if d.index.slots != nil {
-		d.index.remove(d.index.find(d.list, e.name))
+		d.index.remove(l.name(e), pos)
+	}
+	if d.fold != nil {
+		d.removeFold(l.name(e), e.cookie)
 	}
 	e.ino = 0
+	l.live--
 	d.live--
-	if d.fold != nil {
-		key := foldName(e.name)
-		rest := slices.DeleteFunc(d.fold[key], func(f *dentry) bool { return f == e })
-		if len(rest) == 0 {
-			delete(d.fold, key)
-		} else {
-			d.fold[key] = rest
-		}
+	d.gaps++
+	if l != &d.leaves[len(d.leaves)-1] {
+		d.drop(l)
 	}
-	if d.live == 0 {
-		d.list, d.index, d.fold = nil, index{}, nil
-		return
+	switch {
+	case d.live == 0:
+		*d = directory{next: d.next}
+	case d.gaps >= 16 && d.gaps > d.live, len(d.leaves)*leafSize > 8*d.live+1024:
+		d.compact()
 	}
-	if gaps := len(d.list) - d.live; gaps < 16 || gaps <= d.live {
-		return
+}
+
+// drop frees a leaf behind which there are others, if all in it is removed.
+func (d *directory) drop(l *leaf) {
+	if l.live == 0 {
+		d.gaps -= len(l.entries)
+		l.entries, l.names = nil, nil
 	}
-	list := make([]*dentry, 0, d.live+d.live/4)
-	for _, e := range d.list {
-		if e.ino != 0 {
-			list = append(list, e)
-		}
+}
+
+func (d *directory) compact() {
+	old := *d
+	d.leaves = make([]leaf, 0, 1+d.live/leafSize)
+	d.gaps = 0
+	for pos, e := range old.all(0) {
+		d.put(old.name(pos), e.cookie, e.ino)
 	}
-	d.list = list
 	if d.index = (index{}); d.live > indexFrom {
 		d.reindex()
 	}
 }
 
-// after returns the position of the first entry behind cookie.
+// after returns a position that has every name behind cookie at or behind it,
+// and no other.
 func (d *directory) after(cookie uint64) int {
-	n, _ := slices.BinarySearchFunc(d.list, cookie, func(e *dentry, c uint64) int {
-		if e.cookie <= c {
-			return -1
+	n := sort.Search(len(d.leaves), func(n int) bool { return d.leaves[n].first > cookie }) - 1
+	if n < 0 {
+		return 0
+	}
+	entries := d.leaves[n].entries
+	return n*leafSize + sort.Search(len(entries), func(m int) bool { return entries[m].cookie > cookie })
+}
+
+// seek returns the name that has a cookie, and what it stands for; "" if it was
+// removed.
+func (d *directory) seek(cookie uint64) (name string, ino uint32) {
+	for pos, e := range d.all(d.after(cookie - 1)) {
+		if e.cookie == cookie {
+			return d.name(pos), e.ino
 		}
-		return 1
-	})
-	return n
+		break
+	}
+	return "", 0
 }
 
 // foldName maps names that differ in case only to one string. As Windows
@@ -147,9 +239,19 @@ func foldRunes(name string) string {
 	return b.String()
 }
 
-func (d *directory) addFold(e *dentry) {
-	key := foldName(e.name)
-	d.fold[key] = append(d.fold[key], e)
+func (d *directory) addFold(name string, cookie uint64) {
+	key := foldName(name)
+	d.fold[key] = append(d.fold[key], cookie)
+}
+
+func (d *directory) removeFold(name string, cookie uint64) {
+	key := foldName(name)
+	rest := slices.DeleteFunc(d.fold[key], func(c uint64) bool { return c == cookie })
+	if len(rest) == 0 {
+		delete(d.fold, key)
+	} else {
+		d.fold[key] = rest
+	}
 }
 
 // checkName tells whether a name can be given to an inode.
@@ -199,11 +301,11 @@ func (d *Inode) Lookup(c *Caller, name string) (*Inode, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	e := d.dir.find(name)
-	if e == nil {
+	i := d.is(name)
+	if i == nil {
 		return nil, ErrNotExist
 	}
-	return d.s.table.get(e.ino), nil
+	return i, nil
 }
 
 // LookupFold is Lookup without regard to case, and returns the name as it is
@@ -218,23 +320,21 @@ func (d *Inode) LookupFold(c *Caller, name string) (i *Inode, stored string, err
 	if err := checkName(name); err != nil {
 		return nil, "", err
 	}
-	e := d.dir.find(name)
-	if e == nil {
-		if d.dir.fold == nil {
-			d.dir.fold = make(map[string][]*dentry, d.dir.live)
-			for _, e := range d.dir.list {
-				if e.ino != 0 {
-					d.dir.addFold(e)
-				}
-			}
-		}
-		same := d.dir.fold[foldName(name)]
-		if len(same) == 0 {
-			return nil, "", ErrNotExist
-		}
-		e = same[0]
+	if pos, i := d.entry(name); i != nil {
+		return i, d.dir.name(pos), nil
 	}
-	return d.s.table.get(e.ino), e.name, nil
+	if d.dir.fold == nil {
+		d.dir.fold = make(map[string][]uint64, d.dir.live)
+		for pos, e := range d.dir.all(0) {
+			d.dir.addFold(d.dir.name(pos), e.cookie)
+		}
+	}
+	same := d.dir.fold[foldName(name)]
+	if len(same) == 0 {
+		return nil, "", ErrNotExist
+	}
+	stored, ino := d.dir.seek(same[0])
+	return d.s.table.get(uint64(ino)), stored, nil
 }
 
 // Parent returns the directory that holds a directory; a root's is itself.
@@ -250,17 +350,35 @@ func (d *Inode) Parent() *Inode {
 func (i *Inode) Path() (path string, ok bool) {
 	var names []string
 	for i != i.s.root {
-		i.mu.RLock()
-		home, link, dead := i.home, i.link, i.dead
-		i.mu.RUnlock()
-		if link == nil || dead {
+		d, name := i.lastName()
+		if d == nil {
 			return "", false
 		}
-		names = append(names, link.name)
-		i = home
+		names = append(names, name)
+		i = d
 	}
 	slices.Reverse(names)
 	return strings.Join(names, "/"), true
+}
+
+// lastName returns the name that the inode got last, and where; d is nil when
+// that name is gone. Called without a lock.
+func (i *Inode) lastName() (d *Inode, name string) {
+	for {
+		i.mu.RLock()
+		d, link := i.home, i.link
+		i.mu.RUnlock()
+		if link == 0 {
+			return nil, ""
+		}
+		d.mu.RLock()
+		name, ino := d.dir.seek(link)
+		d.mu.RUnlock()
+		if uint64(ino) == i.ino {
+			return d, name
+		}
+		// It was renamed or removed meanwhile.
+	}
 }
 
 // DirEntry is a name in a directory.
@@ -280,19 +398,12 @@ func (d *Inode) ReadDir(c *Caller, cookie uint64, buf []DirEntry) (n int, eof bo
 	if err := d.searchable(c, AccessRead); err != nil {
 		return 0, false, err
 	}
-	list := d.dir.list[d.dir.after(cookie):]
-	for len(list) > 0 && n < len(buf) {
-		e := list[0]
-		list = list[1:]
-		if e.ino != 0 {
-			buf[n] = DirEntry{e.name, e.cookie, d.s.table.get(e.ino)}
-			n++
-		}
-	}
-	for _, e := range list {
-		if e.ino != 0 {
+	for pos, e := range d.dir.all(d.dir.after(cookie)) {
+		if n == len(buf) {
 			return n, false, nil
 		}
+		buf[n] = DirEntry{d.dir.name(pos), e.cookie, d.s.table.get(uint64(e.ino))}
+		n++
 	}
 	d.touch()
 	return n, true, nil

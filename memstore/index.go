@@ -3,9 +3,8 @@ package memstore
 import "hash/maphash"
 
 // index finds the names of a large directory: a hash table with linear
-// probing of positions in the directory's list. It has eight bytes a slot and
-// nothing that the collector has to follow, and it grows without a look at the
-// names.
+// probing of positions in the directory. It has eight bytes a slot and nothing
+// that the collector has to follow, and it grows without a look at the names.
 type index struct {
 	slots []slot // a power of two
 	n     int
@@ -28,8 +27,8 @@ func newIndex(n int) index {
 	return index{slots: make([]slot, size)}
 }
 
-// find returns the slot of a name in list, or -1.
-func (x *index) find(list []*dentry, name string) int {
+// find returns the position of a name in d, or -1.
+func (x *index) find(d *directory, name string) int {
 	hash := hashName(name)
 	mask := uint32(len(x.slots) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
@@ -37,8 +36,8 @@ func (x *index) find(list []*dentry, name string) int {
 		if s.pos == 0 {
 			return -1
 		}
-		if s.hash == hash && list[s.pos-1].name == name {
-			return int(at)
+		if s.hash == hash && d.name(int(s.pos-1)) == name {
+			return int(s.pos - 1)
 		}
 	}
 }
@@ -67,11 +66,14 @@ func (x *index) put(s slot) {
 	x.slots[at] = s
 }
 
-// remove empties a slot and moves those behind it up, so that nobody's search
-// ends at the gap.
-func (x *index) remove(at int) {
+// remove empties the slot of a name, which must be there, and moves those behind
+// it up, so that nobody's search ends at the gap.
+func (x *index) remove(name string, pos int) {
 	mask := uint32(len(x.slots) - 1)
-	gap := uint32(at)
+	gap := hashName(name) & mask
+	for x.slots[gap].pos != uint32(pos+1) {
+		gap = (gap + 1) & mask
+	}
 	for next := (gap + 1) & mask; x.slots[next].pos != 0; next = (next + 1) & mask {
 		// What may stand in the gap is no nearer to where its search begins.
 		if home := x.slots[next].hash & mask; (next-home)&mask >= (next-gap)&mask {

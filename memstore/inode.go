@@ -43,10 +43,10 @@ type Inode struct {
 	x                   *extra     // (m) what few inodes have
 
 	// Where the inode was named last. home of a directory is its parent, the
-	// root's itself; it changes only with renameMu held too. link is nil when
-	// that name is gone, and for the root.
-	home *Inode  // (m)
-	link *dentry // (m)
+	// root's itself; it changes only with renameMu held too. link is the name's
+	// cookie there, 0 when that name is gone, and for the root.
+	home *Inode // (m)
+	link uint64 // (m)
 }
 
 // extra is what few inodes have. Fields are protected by Inode.mu.

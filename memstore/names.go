@@ -71,8 +71,7 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 	if err := checkName(name); err != nil {
 		return r, cut, err
 	}
-	if e := d.dir.find(name); e != nil {
-		r.Inode = d.s.table.get(e.ino)
+	if r.Inode = d.is(name); r.Inode != nil {
 		cut, err = r.Inode.take(c, a, &r)
 		if err != nil {
 			r.Inode = nil
@@ -97,7 +96,7 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 		d.s.uncharge(cost)
 		return r, cut, err
 	}
-	r.Inode.link = d.dir.add(strings.Clone(name), r.Inode.ino)
+	r.Inode.link = d.dir.add(name, uint32(r.Inode.ino))
 	d.s.table.put(r.Inode)
 	if a.Type == TypeDir {
 		d.nlink++
@@ -301,7 +300,7 @@ func (d *Inode) addLink(c *Caller, name string, i *Inode, dir *Changed) error {
 	switch {
 	case i.dead:
 		return ErrStale
-	case d.dir.find(name) != nil:
+	case d.dir.find(name) >= 0:
 		return ErrExist
 	case d.nlink == 0:
 		return ErrNotExist
@@ -323,7 +322,7 @@ func (d *Inode) addLink(c *Caller, name string, i *Inode, dir *Changed) error {
 	t := now()
 	i.begin(t)
 	i.nlink++
-	i.home, i.link = d, d.dir.add(strings.Clone(name), i.ino)
+	i.home, i.link = d, d.dir.add(name, uint32(i.ino))
 	d.begin(t)
 	d.mtime = t
 	return nil
@@ -353,16 +352,16 @@ func (d *Inode) is(name string) *Inode {
 	return i
 }
 
-// entry is is with the dentry. Called with d.mu held.
-func (d *Inode) entry(name string) (*dentry, *Inode) {
+// entry is is with the name's position. Called with d.mu held.
+func (d *Inode) entry(name string) (int, *Inode) {
 	if d.typ != TypeDir {
-		return nil, nil
+		return -1, nil
 	}
-	e := d.dir.find(name)
-	if e == nil {
-		return nil, nil
+	pos := d.dir.find(name)
+	if pos < 0 {
+		return -1, nil
 	}
-	return e, d.s.table.get(e.ino)
+	return pos, d.s.table.get(uint64(d.dir.at(pos).ino))
 }
 
 // asDir returns i if it is a directory, else nil.
@@ -379,17 +378,17 @@ func (i *Inode) asDir() *Inode {
 func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err error) {
 	d.mu.Lock()
 	unlock := d.mu.Unlock
-	e, i := d.entry(name)
+	pos, i := d.entry(name)
 	for i.asDir() != nil {
 		// A directory is locked too, and may have to be locked first.
 		unlock()
 		unlock = lockDirs(d, i)
 		locked := i
-		if e, i = d.entry(name); i == locked {
+		if pos, i = d.entry(name); i == locked {
 			break
 		}
 	}
-	cut, err := d.remove(c, name, kind, e, i, &ch)
+	cut, err := d.remove(c, name, kind, pos, i, &ch)
 	unlock()
 	d.s.release(cut)
 	if err == nil {
@@ -413,7 +412,7 @@ func (d *Inode) mayRemove(c *Caller, i *Inode) error {
 
 // remove is called with d and, if it is a directory, i locked for writing; i
 // is what the name stands for, or nil.
-func (d *Inode) remove(c *Caller, name string, kind RemoveKind, e *dentry, i *Inode, ch *Changed) (cut extent.Map, err error) {
+func (d *Inode) remove(c *Caller, name string, kind RemoveKind, pos int, i *Inode, ch *Changed) (cut extent.Map, err error) {
 	if d.dead || d.typ != TypeDir {
 		return cut, d.searchable(c, 0)
 	}
@@ -454,8 +453,8 @@ func (d *Inode) remove(c *Caller, name string, kind RemoveKind, e *dentry, i *In
 		return cut, err
 	}
 	t := now()
-	d.unlink(e)
-	cut = i.unnamed(d, t)
+	cut = i.unnamed(d, d.dir.at(pos).cookie, t)
+	d.unlink(pos)
 	d.begin(t)
 	d.mtime = t
 	ch.After = d.attr()
@@ -477,20 +476,21 @@ func (i *Inode) mayUnname(c *Caller) error {
 	return nil
 }
 
-// unlink removes a dentry and what it cost. Called with d.mu held for writing.
-func (d *Inode) unlink(e *dentry) {
-	cost := int64(dentryCost + len(e.name))
-	d.dir.remove(e)
+// unlink removes a name and what it cost. Called with d.mu held for writing.
+func (d *Inode) unlink(pos int) {
+	cost := int64(dentryCost + len(d.dir.name(pos)))
+	d.dir.remove(pos)
 	d.s.uncharge(cost)
 	d.s.reaper.dropped(cost)
 }
 
-// unnamed counts a name of i less, which stood in d, and returns pages to
-// free. Called with both locked for writing; the caller changes d's times.
-func (i *Inode) unnamed(d *Inode, t int64) extent.Map {
+// unnamed counts a name of i less, which stands in d at a cookie, and returns
+// pages to free. Called with both locked for writing; the caller takes the name
+// away and changes d's times.
+func (i *Inode) unnamed(d *Inode, cookie uint64, t int64) extent.Map {
 	i.begin(t)
-	if i.link != nil && i.link.ino == 0 {
-		i.link = nil
+	if i.home == d && i.link == cookie {
+		i.link = 0
 	}
 	if i.typ == TypeDir {
 		i.nlink = 0

@@ -347,16 +347,16 @@ func TestListingWhileTheDirectoryChanges(t *testing.T) {
 func TestIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	d := directory{next: firstCookie}
-	model := map[string]uint64{}
+	model := map[string]uint32{}
 	for step := range 50_000 {
 		name := fmt.Sprint(r.IntN(1 + step/10))
-		if e := d.find(name); e != nil {
-			if model[name] != e.ino {
-				t.Fatalf("%d: %s is %d, want %d", step, name, e.ino, model[name])
+		if pos := d.find(name); pos >= 0 {
+			if ino := d.at(pos).ino; model[name] != ino {
+				t.Fatalf("%d: %s is %d, want %d", step, name, ino, model[name])
 			}
 			// Grow for a while, then shrink.
 			if r.IntN(3) == 0 || step > 40_000 {
-				d.remove(e)
+				d.remove(pos)
 				delete(model, name)
 			}
 			continue
@@ -365,17 +365,43 @@ func TestIndex(t *testing.T) {
 			t.Fatalf("%d: %s is lost", step, name)
 		}
 		if step <= 40_000 {
-			d.add(name, uint64(step+1))
-			model[name] = uint64(step + 1)
+			d.add(name, uint32(step+1))
+			model[name] = uint32(step + 1)
 		}
 	}
 	for name, ino := range model {
-		if e := d.find(name); e == nil || e.ino != ino {
+		if pos := d.find(name); pos < 0 || d.at(pos).ino != ino {
 			t.Fatalf("%s is lost", name)
 		}
 	}
 	if d.live != len(model) {
 		t.Fatalf("%d names, want %d", d.live, len(model))
+	}
+}
+
+// A directory whose oldest names are removed all the time stays small, and its
+// cookies good.
+func TestQueueOfNames(t *testing.T) {
+	d := directory{next: firstCookie}
+	const live = 100
+	for n := range uint64(50_000) {
+		if cookie := d.add(fmt.Sprint(n), uint32(n+1)); cookie != firstCookie+n {
+			t.Fatalf("cookie %d of name %d", cookie, n)
+		}
+		if n < live {
+			continue
+		}
+		d.remove(d.find(fmt.Sprint(n - live)))
+		if name, _ := d.seek(firstCookie + n - live); name != "" {
+			t.Fatalf("%s is found though removed", name)
+		}
+		name, ino := d.seek(firstCookie + n - live/2)
+		if want := n - live/2; name != fmt.Sprint(want) || ino != uint32(want+1) {
+			t.Fatalf("cookie of %d has %q, %d", want, name, ino)
+		}
+		if d.live != live || len(d.leaves)*leafSize > 8*live+1024+leafSize {
+			t.Fatalf("%d leaves for %d names", len(d.leaves), d.live)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"slices"
-	"strings"
 
 	"ramserver/memstore/internal/extent"
 )
@@ -187,7 +186,7 @@ func (r *renaming) do() (cut extent.Map, err error) {
 		return cut, err
 	}
 	s, t := r.from.s, now()
-	fromEntry, toEntry := r.from.dir.find(r.fromName), r.to.dir.find(r.toName)
+	fromPos, toPos := r.from.dir.find(r.fromName), r.to.dir.find(r.toName)
 	r.from.begin(t)
 	r.from.mtime = t
 	if r.to != r.from {
@@ -195,37 +194,37 @@ func (r *renaming) do() (cut extent.Map, err error) {
 		r.to.mtime = t
 	}
 	if r.flags&RenameExchange != 0 {
-		fromEntry.ino, toEntry.ino = toEntry.ino, fromEntry.ino
+		a, b := r.from.dir.at(fromPos), r.to.dir.at(toPos)
+		a.ino, b.ino = b.ino, a.ino
 		r.source.begin(t)
 		r.target.begin(t)
-		r.source.moved(r.from, r.to, toEntry)
-		r.target.moved(r.to, r.from, fromEntry)
+		r.source.moved(r.from, r.to, b.cookie)
+		r.target.moved(r.to, r.from, a.cookie)
 		return cut, nil
 	}
-	if toEntry == nil {
+	var cookie uint64
+	if toPos < 0 {
 		// The old name's cost is given back in a moment, so that a rename works
 		// in a full store too.
 		s.used.Add(int64(dentryCost + len(r.toName)))
-		toEntry = r.to.dir.add(strings.Clone(r.toName), r.source.ino)
+		cookie = r.to.dir.add(r.toName, uint32(r.source.ino))
 	} else {
 		// The name keeps its place in the order, so that a listing that is
 		// under way finds it once.
-		toEntry.ino = r.source.ino
-		if r.target.link == toEntry {
-			r.target.link = nil
-		}
-		cut = r.target.unnamed(r.to, t)
+		e := r.to.dir.at(toPos)
+		e.ino, cookie = uint32(r.source.ino), e.cookie
+		cut = r.target.unnamed(r.to, cookie, t)
 	}
-	r.from.unlink(fromEntry)
+	r.from.unlink(fromPos)
 	r.source.begin(t)
-	r.source.moved(r.from, r.to, toEntry)
+	r.source.moved(r.from, r.to, cookie)
 	return cut, nil
 }
 
 // moved notes where a renamed inode's name is now. Called with all three
 // locked for writing.
-func (i *Inode) moved(from, to *Inode, e *dentry) {
-	i.link = e
+func (i *Inode) moved(from, to *Inode, cookie uint64) {
+	i.link = cookie
 	if i.typ != TypeDir {
 		i.home = to
 	} else if from != to {

@@ -16,8 +16,8 @@ import (
 // What an inode and a name count against a store's size, in bytes: about what
 // they take of the Go heap.
 const (
-	inodeCost  = 256
-	dentryCost = 80
+	inodeCost  = 208
+	dentryCost = 40
 )
 
 // Config describes a store.

@@ -155,11 +155,8 @@ func (i *Inode) changed(mask WatchMask) {
 	if i.s.watches.Load() == 0 {
 		return
 	}
-	i.mu.RLock()
-	d, link := i.home, i.link
-	i.mu.RUnlock()
-	if link != nil {
-		d.notify(link.name, mask, WatchModified)
+	if d, name := i.lastName(); d != nil {
+		d.notify(name, mask, WatchModified)
 	}
 }
 
@@ -186,11 +183,11 @@ func (d *Inode) notify(name string, mask WatchMask, action WatchAction) {
 				}
 			}
 		}
-		up, link := d.home, d.link
 		d.mu.RUnlock()
-		if link == nil {
+		up, called := d.lastName()
+		if up == nil {
 			return
 		}
-		d, name = up, link.name+"/"+name
+		d, name = up, called+"/"+name
 	}
 }
