@@ -35,6 +35,10 @@ type Holder struct {
 type Caller struct {
 	Cred
 	Holder *Holder // nil: holds nothing, as an NFSv3 client
+	// Unsettled collects what the caller's changes have made stale in the mount
+	// on this machine. Such a change must not be acknowledged to anybody before
+	// Unsettled.Settle has returned. nil: every call settles what it changes.
+	Unsettled *Unsettled
 }
 
 // Root is the caller for work of the server itself.

@@ -1,12 +1,14 @@
 package memstore
 
+import "slices"
+
 // Local is the store's mount on this machine. Its kernel caches the attributes,
 // data and names that it was told of until it is told to forget them.
 //
 // That cache is a lease which nobody waits for before a change: one who is not
 // the mount makes the change, then has the kernel forget what became stale, and
-// returns when it has. So what was acknowledged to anybody is what every local
-// process sees.
+// returns when it has, or has it forgotten before it tells anybody (Unsettled).
+// So what was acknowledged to anybody is what every local process sees.
 type Local struct {
 	s          *Store
 	holder     *Holder
@@ -117,7 +119,42 @@ func (s *Store) settle(c *Caller, changes ...Stale) {
 			stale = append(stale, t)
 		}
 	}
-	if len(stale) > 0 {
+	switch {
+	case len(stale) == 0:
+	case c.Unsettled != nil:
+		c.Unsettled.stale = append(c.Unsettled.stale, stale...)
+	default:
 		l.invalidate(stale)
 	}
+}
+
+// Unsettled is what mounts' kernels have yet to forget. While one does so it may
+// wait for a local process, and that for any holder; so one who must go on for a
+// holder's sake, such as the reader of a client's connection, cannot wait for it.
+// The zero Unsettled is empty. It belongs to one goroutine at a time.
+type Unsettled struct{ stale []Stale }
+
+// Any tells whether there is something to settle.
+func (u *Unsettled) Any() bool { return len(u.stale) > 0 }
+
+// Move adds to u all that from has.
+func (u *Unsettled) Move(from *Unsettled) {
+	u.stale = append(u.stale, from.stale...)
+	from.stale = nil
+}
+
+// Settle returns when it is all forgotten.
+func (u *Unsettled) Settle() {
+	for len(u.stale) > 0 {
+		s := u.stale[0].Inode.s
+		n := slices.IndexFunc(u.stale, func(t Stale) bool { return t.Inode.s != s })
+		if n < 0 {
+			n = len(u.stale)
+		}
+		if l := s.local.Load(); l != nil {
+			l.invalidate(u.stale[:n:n])
+		}
+		u.stale = u.stale[n:]
+	}
+	u.stale = nil
 }

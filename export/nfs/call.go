@@ -35,10 +35,13 @@ type call struct {
 	whose  *export.Export
 	groups [16]uint32 // of who
 
+	unsettled memstore.Unsettled // of who
+
 	fresh  *memstore.Fresh // data of a WRITE that was received into pages
 	pages  int             // bytes of work.view that follow the reply
 	pinned int64           // bytes taken from the budget for them
 	failed bool            // the results are an error
+	good   bool            // there are results
 	replay replayKey       // of a procedure that must not be executed twice
 
 	proc  *procedure
@@ -113,12 +116,9 @@ func (k *call) serve(rec []byte) error {
 		w.B = w.B[:at+rpc.MarkSize]
 		rpc.Accepted(w, k.hdr.XID, stat)
 	}
-	switch {
-	case !p.once || k.wait != nil:
-	case stat == rpc.Success:
-		s.replays.end(k.replay, w.B[body:])
-	default:
-		s.replays.forget(k.replay)
+	k.good = stat == rpc.Success
+	if k.wait == nil && !k.unsettled.Any() {
+		k.keep()
 	}
 	k.c.count.calls[p.index].Add(1)
 	if stat != rpc.Success || k.failed {
@@ -129,6 +129,17 @@ func (k *call) serve(rec []byte) error {
 		k.trace(p, args, w.B[body:], stat, began)
 	}
 	return nil
+}
+
+// keep has the replay cache keep the results in w.B, if they are to be kept.
+func (k *call) keep() {
+	switch {
+	case !k.proc.once:
+	case k.good:
+		k.c.s.replays.end(k.replay, k.w.B[k.begun+rpc.MarkSize+rpc.ReplySize:])
+	default:
+		k.c.s.replays.forget(k.replay)
+	}
 }
 
 // refused ends the reply at position at to a call that is not executed.
@@ -328,6 +339,7 @@ const (
 // again later, is removed, unless too many wait already.
 func (c *conn) park(k *call, rec []byte) {
 	p := &call{c: c, w: new(xdr.Writer), proc: k.proc, replay: k.replay, wait: k.wait, again: true}
+	p.who.Unsettled = &p.unsettled
 	size := int64(len(rec)) + outSize - flushSize
 	if k.fresh != nil || c.parked.Load() >= maxParked || !c.s.large.tryTake(size) {
 		k.giveUp()
@@ -369,8 +381,12 @@ func (k *call) retry(rec []byte) {
 		k.w.B = k.w.B[:0]
 		k.serve(rec) // it could be decoded before
 	}
-	if k.wait != nil {
+	switch {
+	case k.wait != nil:
 		k.giveUp()
+	case k.unsettled.Any():
+		k.unsettled.Settle()
+		k.keep()
 	}
 	k.c.sendParked(k.w.B)
 }

@@ -69,6 +69,7 @@ type conn struct {
 
 	sending sync.Mutex   // held while a reply is sent
 	parked  atomic.Int32 // (a) requests that wait for another holder
+	late    settling
 }
 
 // set notes what the connection is doing.
@@ -272,6 +273,7 @@ func (c *conn) takeWork(urgent bool) error {
 	c.work = workPool.Get().(*work)
 	c.work.w.B = c.work.out[:0]
 	c.work.call = call{c: c, w: &c.work.w, work: c.work}
+	c.work.call.who.Unsettled = &c.work.call.unsettled
 	c.buf = c.work.in
 	copy(c.buf, c.small[:c.w])
 	return nil
@@ -308,8 +310,11 @@ func (c *conn) answer(rec []byte) error {
 	if err := k.serve(rec); err != nil {
 		return err
 	}
-	if k.wait != nil {
+	switch {
+	case k.wait != nil:
 		c.park(k, rec)
+	case k.unsettled.Any():
+		c.settle(k)
 	}
 	if k.pages > 0 || len(c.work.w.B) >= flushSize {
 		return c.flush()

@@ -35,8 +35,9 @@
 // order: no procedure touches more than the largest READ or WRITE, or lists
 // more than 64 KiB of names. A call of the store that answers memstore.Wait
 // leaves it: a goroutine with a copy of the request tries again when the other
-// holder has given way, for two seconds, and then answers JUKEBOX. Each server
-// has a janitor besides.
+// holder has given way, for two seconds, and then answers JUKEBOX. Replies to
+// changes that the store's mount on this machine has to forget something for are
+// sent by a goroutine when it has (settle.go). Each server has a janitor besides.
 //
 // # Memory
 //
@@ -60,6 +61,7 @@
 //	  budget.mu        leaves, as are the next
 //	replaySet.mu
 //	mountList.mu
+//	settling.mu
 //	conn.sending       held while a reply is sent
 //
 // None is held over a call of the store.
