@@ -3,7 +3,15 @@ package memstore
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 )
+
+// Every file has one. The allocator's next size is 192.
+func TestInodeSize(t *testing.T) {
+	if size := unsafe.Sizeof(Inode{}); size > 176 {
+		t.Errorf("an inode has %d bytes, more than 176: what few need belongs to extra", size)
+	}
+}
 
 func BenchmarkStore(b *testing.B) {
 	newFile := func(b *testing.B) (*Store, *Inode) {

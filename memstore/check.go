@@ -66,7 +66,7 @@ func (k *checker) tree(d, parent *Inode) {
 			k.links[i]++
 		}
 		if i.link != 0 {
-			if name, ino := i.home.dir.seek(i.link); uint64(ino) != i.ino {
+			if name, ino := i.home.dir.seek(i.link); ino != i.ino {
 				k.fail("inode %d: its last name %q is not its own", i.ino, name)
 			}
 		}

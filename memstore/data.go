@@ -393,7 +393,7 @@ func (i *Inode) lastBefore(slot, off int64) (extent.Extent, bool) {
 // place maps count new pages of the class of size from file offset first, and
 // clears what of them is outside [off, end).
 func (i *Inode) place(first, off, end int64, size, count int) (extent.Extent, bool) {
-	e, ok := i.s.pages(size, count, i.ino, false)
+	e, ok := i.s.pages(size, count, uint64(i.ino), false)
 	if !ok {
 		return e, false
 	}
@@ -410,7 +410,7 @@ func (i *Inode) grow(head extent.Extent, off, end, limit int64) (extent.Extent, 
 	slot := head.Off
 	want := max(end-slot, min(head.Len+head.Len/2, slotSize))
 	want = min(want, limit-slot)
-	e, ok := i.s.pages(int(want), 1, i.ino, false)
+	e, ok := i.s.pages(int(want), 1, uint64(i.ino), false)
 	if !ok {
 		return e, false
 	}
@@ -439,7 +439,7 @@ func (i *Inode) own(e extent.Extent, off, end int64) (extent.Extent, bool) {
 		e.Addr, e.Off, e.Len = e.Addr+uint64(first-e.Off), first, stop-first
 		return e, true
 	}
-	fresh, ok := i.s.pages(int(page), 1, i.ino, false)
+	fresh, ok := i.s.pages(int(page), 1, uint64(i.ino), false)
 	if !ok {
 		return fresh, false
 	}
@@ -470,7 +470,7 @@ func (i *Inode) truncate(size int64) (cut extent.Map, err error) {
 			// A page that is half empty now is replaced by one that fits,
 			// if there is memory for that.
 			if live := size - first; live <= page/2 && first == roundDown(first, slotSize) {
-				if e, ok := i.s.pages(int(live), 1, i.ino, false); ok {
+				if e, ok := i.s.pages(int(live), 1, uint64(i.ino), false); ok {
 					e.Off = first
 					old, _ := i.data.Find(first)
 					i.s.copyPage(e, old, first, live)
@@ -512,7 +512,7 @@ func (i *Inode) NewFresh(f *Fresh, off int64, n int) error {
 	}
 	f.i, f.off, f.n = i, off, int64(n)
 	for got := int64(0); got < f.n; {
-		addr, count, err := i.s.arena.Alloc(slotSize, int((f.n-got)/slotSize), i.ino, false)
+		addr, count, err := i.s.arena.Alloc(slotSize, int((f.n-got)/slotSize), uint64(i.ino), false)
 		if err != nil {
 			f.Release()
 			return ErrNoSpace

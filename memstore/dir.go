@@ -374,7 +374,7 @@ func (i *Inode) lastName() (d *Inode, name string) {
 		d.mu.RLock()
 		name, ino := d.dir.seek(link)
 		d.mu.RUnlock()
-		if uint64(ino) == i.ino {
+		if ino == i.ino {
 			return d, name
 		}
 		// It was renamed or removed meanwhile.

@@ -18,17 +18,17 @@ import (
 // Fields are (c) constant after creation, (a) atomic, or (m) protected by mu.
 type Inode struct {
 	s   *Store // (c)
-	ino uint64 // (c)
 	gen uint64 // (c)
-	typ Type   // (c)
+	ino uint32 // (c)
 
-	dead bool   // (m) nothing holds it: no name, no open, no kernel
-	cow  bool   // (m) pages may be shared with a clone
-	mode uint16 // (m)
+	nlink    uint32 // (m)
+	uid, gid uint32 // (m)
+	mode     uint16 // (m)
+	typ      Type   // (c)
+	dead     bool   // (m) nothing holds it: no name, no open, no kernel
+	cow      bool   // (m) pages may be shared with a clone
 
-	nlink    uint32       // (m)
-	uid, gid uint32       // (m)
-	atime    atomic.Int64 // (a) reads move it under the shared lock
+	atime atomic.Int64 // (a) reads move it under the shared lock
 
 	// How often the local mount's kernel was told of the inode and did not yet
 	// forget it, which grows only with mu held; and told.
@@ -156,10 +156,10 @@ func (i *Inode) bury() extent.Map {
 func (i *Inode) Store() *Store { return i.s }
 
 // Handle names the inode persistently.
-func (i *Inode) Handle() Handle { return Handle{i.s.id, i.ino, i.gen} }
+func (i *Inode) Handle() Handle { return Handle{i.s.id, uint64(i.ino), i.gen} }
 
 // Ino is the inode's number, never 0.
-func (i *Inode) Ino() uint64 { return i.ino }
+func (i *Inode) Ino() uint64 { return uint64(i.ino) }
 
 // Type is the kind of the inode.
 func (i *Inode) Type() Type { return i.typ }
@@ -167,7 +167,7 @@ func (i *Inode) Type() Type { return i.typ }
 // attr is called with i.mu held.
 func (i *Inode) attr() Attr {
 	a := Attr{
-		Ino: i.ino, Gen: i.gen, Change: i.change,
+		Ino: uint64(i.ino), Gen: i.gen, Change: i.change,
 		Size: i.size, Used: i.data.Bytes(),
 		Atime: i.atime.Load(), Mtime: i.mtime, Ctime: i.ctime, Btime: i.btime,
 		Nlink: i.nlink, UID: i.uid, GID: i.gid,

@@ -96,7 +96,7 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 		d.s.uncharge(cost)
 		return r, cut, err
 	}
-	r.Inode.link = d.dir.add(name, uint32(r.Inode.ino))
+	r.Inode.link = d.dir.add(name, r.Inode.ino)
 	d.s.table.put(r.Inode)
 	if a.Type == TypeDir {
 		d.nlink++
@@ -322,7 +322,7 @@ func (d *Inode) addLink(c *Caller, name string, i *Inode, dir *Changed) error {
 	t := now()
 	i.begin(t)
 	i.nlink++
-	i.home, i.link = d, d.dir.add(name, uint32(i.ino))
+	i.home, i.link = d, d.dir.add(name, i.ino)
 	d.begin(t)
 	d.mtime = t
 	return nil

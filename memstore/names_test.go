@@ -438,7 +438,7 @@ func TestTreeAgainstModel(t *testing.T) {
 			s := newStore(t, 64<<20)
 			c := Root()
 			model := map[string]uint64{} // path -> inode number
-			isDir := map[uint64]bool{s.Root().ino: true}
+			isDir := map[uint64]bool{s.Root().Ino(): true}
 			walk := func(path string) *Inode {
 				i := s.Root()
 				if path == "" {
@@ -491,7 +491,7 @@ func TestTreeAgainstModel(t *testing.T) {
 						t.Fatalf("%d: create %s: %v", step, p, err)
 					}
 					if !have {
-						model[p], isDir[res.Inode.ino] = res.Inode.ino, typ == TypeDir
+						model[p], isDir[res.Inode.Ino()] = res.Inode.Ino(), typ == TypeDir
 					}
 				case 2:
 					_, err := d.Remove(c, name, RemoveAny)
@@ -578,7 +578,7 @@ func TestTreeAgainstModel(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					found[join(path, name)] = i.ino
+					found[join(path, name)] = i.Ino()
 					if i.typ == TypeDir {
 						visit(join(path, name), i)
 					}

@@ -207,12 +207,12 @@ func (r *renaming) do() (cut extent.Map, err error) {
 		// The old name's cost is given back in a moment, so that a rename works
 		// in a full store too.
 		s.used.Add(int64(dentryCost + len(r.toName)))
-		cookie = r.to.dir.add(r.toName, uint32(r.source.ino))
+		cookie = r.to.dir.add(r.toName, r.source.ino)
 	} else {
 		// The name keeps its place in the order, so that a listing that is
 		// under way finds it once.
 		e := r.to.dir.at(toPos)
-		e.ino, cookie = uint32(r.source.ino), e.cookie
+		e.ino, cookie = r.source.ino, e.cookie
 		cut = r.target.unnamed(r.to, cookie, t)
 	}
 	r.from.unlink(fromPos)

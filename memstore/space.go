@@ -125,7 +125,7 @@ func (i *Inode) shatter(e extent.Extent, first, off, end int64, free func(extent
 		kept := make([]extent.Extent, 0, 2)
 		for _, part := range [...]struct{ off, n int64 }{{first, head}, {to, tail}} {
 			for done := int64(0); done < part.n; {
-				p, ok := i.s.pages(pageSize, int((part.n-done)/pageSize), i.ino, false)
+				p, ok := i.s.pages(pageSize, int((part.n-done)/pageSize), uint64(i.ino), false)
 				if !ok {
 					for _, p := range kept {
 						i.s.freeExtent(p)
@@ -221,7 +221,7 @@ func (i *Inode) reserve(off, end int64, next extent.Extent, more bool) (e extent
 		size, first = pageSize, roundDown(off, pageSize)
 		count = (end - first) / pageSize
 	}
-	if e, ok = i.s.pages(size, int(count), i.ino, true); ok {
+	if e, ok = i.s.pages(size, int(count), uint64(i.ino), true); ok {
 		e.Off = first
 		i.data.Insert(e)
 	}

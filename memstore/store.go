@@ -16,7 +16,7 @@ import (
 // What an inode and a name count against a store's size, in bytes: about what
 // they take of the Go heap.
 const (
-	inodeCost  = 208
+	inodeCost  = 192
 	dentryCost = 40
 )
 
@@ -184,8 +184,8 @@ type table struct {
 	chunks atomic.Pointer[[]*tableChunk] // grows only
 
 	mu   sync.Mutex
-	next uint64   // (mu) first number never used
-	free []uint64 // (mu) numbers that may be used again
+	next uint32   // (mu) the last number ever used
+	free []uint32 // (mu) numbers that may be used again
 }
 
 const tableChunkSize = 1024
@@ -201,7 +201,7 @@ func (t *table) get(ino uint64) *Inode {
 }
 
 // number picks the inode's number; number 0 is never used.
-func (t *table) number() uint64 {
+func (t *table) number() uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.free); n > 0 {
@@ -214,7 +214,7 @@ func (t *table) number() uint64 {
 	if p := t.chunks.Load(); p != nil {
 		chunks = *p
 	}
-	if t.next/tableChunkSize >= uint64(len(chunks)) {
+	if int(t.next/tableChunkSize) >= len(chunks) {
 		// Appending may write behind the end of a slice that readers hold,
 		// which they do not look at.
 		chunks = append(chunks, new(tableChunk))
@@ -227,7 +227,7 @@ func (t *table) put(i *Inode) {
 	(*t.chunks.Load())[i.ino/tableChunkSize][i.ino%tableChunkSize].Store(i)
 }
 
-func (t *table) remove(ino uint64) {
+func (t *table) remove(ino uint32) {
 	(*t.chunks.Load())[ino/tableChunkSize][ino%tableChunkSize].Store(nil)
 	t.mu.Lock()
 	t.free = append(t.free, ino)
@@ -235,7 +235,7 @@ func (t *table) remove(ino uint64) {
 }
 
 // forget returns a number that was never put.
-func (t *table) forget(ino uint64) {
+func (t *table) forget(ino uint32) {
 	t.mu.Lock()
 	t.free = append(t.free, ino)
 	t.mu.Unlock()
@@ -245,7 +245,7 @@ func (t *table) forget(ino uint64) {
 func (t *table) bytes() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return int64(t.next+tableChunkSize)*8 + int64(cap(t.free))*8
+	return (int64(t.next)+tableChunkSize)*8 + int64(cap(t.free))*4
 }
 
 func (t *table) each(fn func(*Inode)) {

@@ -26,13 +26,17 @@ type Extent struct {
 // End is the offset behind the last page.
 func (e Extent) End() int64 { return e.Off + e.Len }
 
-// Map holds the extents of a file. The zero value is empty. It is 32 bytes as
-// long as it has one extent at most, as most files do; more are a sorted list
-// of sorted leaves.
+// Map holds the extents of a file. The zero value is empty. It is 24 bytes as
+// long as it has one extent at most, at the start of the file, as most files
+// do; others are a sorted list of sorted leaves.
 //
 // A Map must not be copied, except to move it.
 type Map struct {
-	one  run // if tree is nil; no pages: empty
+	// The run at offset 0 if tree is nil; without pages: empty.
+	addr  uint64
+	pages uint32
+	page  uint32
+
 	tree *tree
 }
 
@@ -48,7 +52,8 @@ type run struct {
 // ones make the list of leaves longer, which inserts move too.
 const maxLeaf = 256
 
-// tree holds at least two runs. No leaf is empty.
+// tree holds at least two runs, or one that is not at offset 0. No leaf is
+// empty.
 type tree struct {
 	runs   int
 	bytes  int64
@@ -63,12 +68,17 @@ func (r run) extent() Extent {
 	return Extent{Off: r.off, Addr: r.addr, Len: r.len(), Page: r.page}
 }
 
+// one is the only run of a map without a tree.
+func (m *Map) one() run { return run{addr: m.addr, pages: m.pages, page: m.page} }
+
+func (m *Map) setOne(r run) { m.addr, m.pages, m.page = r.addr, r.pages, r.page }
+
 // Len returns the number of extents.
 func (m *Map) Len() int {
 	switch {
 	case m.tree != nil:
 		return m.tree.runs
-	case m.one.pages != 0:
+	case m.pages != 0:
 		return 1
 	}
 	return 0
@@ -79,7 +89,7 @@ func (m *Map) Bytes() int64 {
 	if m.tree != nil {
 		return m.tree.bytes
 	}
-	return m.one.len()
+	return m.one().len()
 }
 
 // Find returns the extent that covers off, else the first one behind it.
@@ -88,10 +98,11 @@ func (m *Map) Find(off int64) (Extent, bool) {
 	off = max(off, 0)
 	t := m.tree
 	if t == nil {
-		if m.one.pages == 0 || off >= m.one.end() {
+		one := m.one()
+		if off >= one.end() {
 			return Extent{}, false
 		}
-		return m.one.extent(), true
+		return one.extent(), true
 	}
 	li, i := t.find(off)
 	if li == len(t.leaves) {
@@ -179,38 +190,42 @@ func (m *Map) Insert(e Extent) {
 
 func (m *Map) insert(r run) {
 	if m.tree == nil {
-		one := m.one
+		one := m.one()
 		switch {
+		case one.pages == 0 && r.off == 0:
+			m.setOne(r)
+			return
 		case one.pages == 0:
-			m.one = r
+			m.tree = newTree(r)
 			return
 		case one.continuedBy(r):
-			m.one.pages += r.pages
-			return
-		case r.continuedBy(one):
-			r.pages += one.pages
-			m.one = r
+			m.pages += r.pages
 			return
 		}
-		m.tree = &tree{
-			runs:   1,
-			bytes:  one.len(),
-			first:  []int64{one.off},
-			leaves: [][]run{append(make([]run, 0, 2), one)},
-		}
-		m.one = run{}
+		m.tree = newTree(one)
+		m.setOne(run{})
 	}
 	m.tree.insert(r)
 	m.shrink()
 }
 
+func newTree(r run) *tree {
+	return &tree{
+		runs:   1,
+		bytes:  r.len(),
+		first:  []int64{r.off},
+		leaves: [][]run{append(make([]run, 0, 2), r)},
+	}
+}
+
 // shrink goes back to the small form.
 func (m *Map) shrink() {
-	switch m.tree.runs {
-	case 0:
+	switch t := m.tree; {
+	case t.runs == 0:
 		m.tree = nil
-	case 1:
-		m.one, m.tree = m.tree.leaves[0][0], nil
+	case t.runs == 1 && t.first[0] == 0:
+		m.setOne(t.leaves[0][0])
+		m.tree = nil
 	}
 }
 
@@ -337,11 +352,11 @@ func (m *Map) Cut(off, n int64, fn func(Extent)) {
 	}
 	t := m.tree
 	if t == nil {
-		left, mid, right := m.one.cut(off, end)
+		left, mid, right := m.one().cut(off, end)
 		if mid.pages == 0 {
 			return
 		}
-		m.one = left
+		m.setOne(left)
 		if right.pages != 0 {
 			m.insert(right)
 		}
@@ -427,14 +442,15 @@ func (m *Map) Clear(fn func(Extent)) {
 // Check verifies the invariants: order, no overlap, nothing unjoined, counts.
 func (m *Map) Check() error {
 	t := m.tree
+	one := m.one()
 	if t == nil {
-		if m.one == (run{}) {
+		if one == (run{}) {
 			return nil
 		}
-		return m.one.check()
+		return one.check()
 	}
-	if m.one != (run{}) {
-		return fmt.Errorf("extent: one beside a tree: %+v", m.one)
+	if one != (run{}) {
+		return fmt.Errorf("extent: one beside a tree: %+v", one)
 	}
 	if len(t.first) != len(t.leaves) {
 		return fmt.Errorf("extent: %d leaves, %d first offsets", len(t.leaves), len(t.first))
@@ -460,7 +476,7 @@ func (m *Map) Check() error {
 			bytes += r.len()
 		}
 	}
-	if runs < 2 || runs != t.runs || bytes != t.bytes {
+	if runs == 0 || runs == 1 && t.first[0] == 0 || runs != t.runs || bytes != t.bytes {
 		return fmt.Errorf("extent: %d runs of %d bytes, counted as %d of %d", runs, bytes, t.runs, t.bytes)
 	}
 	return nil
