@@ -30,6 +30,8 @@ func types() map[string]codec {
 		new(CreateRes), new(RenameRes), new(LinkRes), new(ReadDirRes), new(ReadDirPlusRes), new(FSStatRes),
 		new(FSInfoRes), new(PathConfRes), new(CommitRes),
 		new(MountPath), new(MountRes), new(MountRes1), new(MountList), new(ExportList),
+		new(NLMLockArgs), new(NLMCancelArgs), new(NLMTestArgs), new(NLMUnlockArgs), new(NLMRes), new(NLMTestRes),
+		new(NLMShareArgs), new(NLMShareRes), new(NLMNotify), new(NSMName), new(NSMStatRes), new(NSMState), new(NSMNotify),
 	} {
 		m[typeName(c)] = c
 	}
@@ -85,6 +87,13 @@ func TestVectors(t *testing.T) {
 	all := Sattr{true, 0o600, true, 1, true, 2, true, 3, SetToClientTime, Time{4, 5}, SetToServerTime, Time{}}
 	const allWire = yes + "00000180 " + yes + "00000001 " + yes + "00000002 " + yes + "0000000000000003 " + "00000002 00000004 00000005 " + "00000001 "
 	const none = no + no + no + no + no + no
+
+	lock := NLMLock{"host", h, []byte("ow"), -7, 1, 1 << 40}
+	const (
+		cookie   = "00000002 c00c 0000 "
+		lockWire = "00000004 686f7374 " + fh + "00000002 6f77 0000 fffffff9 0000000000000001 0000010000000000 "
+	)
+	c := []byte{0xc0, 0x0c}
 
 	for _, c := range []struct {
 		name string
@@ -158,6 +167,21 @@ func TestVectors(t *testing.T) {
 		{"MNT 1 fails", &MountRes1{Status: MountErrNoEnt}, "00000002"},
 		{"DUMP", &MountList{{"h", "/a"}, {"i", "/"}}, yes + "00000001 68000000 00000002 2f610000" + yes + "00000001 69000000 00000001 2f000000" + no},
 		{"EXPORT", &ExportList{{"/", []string{"10.0.0.0/8", "h"}}, {"/b", nil}}, yes + "00000001 2f000000" + yes + "0000000a 31302e302e302e302f38 0000" + yes + "00000001 68000000" + no + yes + "00000002 2f620000" + no + no},
+
+		{"NLM LOCK", &NLMLockArgs{c, true, false, lock, true, 5}, cookie + yes + no + lockWire + yes + "00000005"},
+		{"NLM CANCEL", &NLMCancelArgs{c, false, true, lock}, cookie + no + yes + lockWire},
+		{"NLM TEST", &NLMTestArgs{c, true, lock}, cookie + yes + lockWire},
+		{"NLM UNLOCK", &NLMUnlockArgs{c, lock}, cookie + lockWire},
+		{"NLM result", &NLMRes{c, NLMBlocked}, cookie + "00000003"},
+		{"NLM TEST free", &NLMTestRes{Cookie: c}, cookie + "00000000"},
+		{"NLM TEST locked", &NLMTestRes{c, NLMDenied, NLMHolder{true, 2, h, 3, 4}}, cookie + "00000001" + yes + "00000002" + fh + "0000000000000003 0000000000000004"},
+		{"NLM SHARE", &NLMShareArgs{c, "host", h, h, NLMShareWrite, NLMShareRead, false}, cookie + "00000004 686f7374" + fh + fh + "00000002 00000001" + no},
+		{"NLM SHARE result", &NLMShareRes{c, NLMDenied, 9}, cookie + "00000001 00000009"},
+		{"NLM FREE_ALL", &NLMNotify{"host", 3}, "00000004 686f7374 00000003"},
+		{"NSM STAT", &NSMName{"host"}, "00000004 686f7374"},
+		{"NSM STAT result", &NSMStatRes{true, 3}, yes + "00000003"},
+		{"NSM UNMON result", &NSMState{3}, "00000003"},
+		{"NSM NOTIFY", &NSMNotify{"host", 3}, "00000004 686f7374 00000003"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, c.c, unhex(c.wire)) })
 	}
@@ -250,6 +274,9 @@ func TestRefused(t *testing.T) {
 		{"path of 1025 bytes", new(MountPath), "00000401" + strings.Repeat("61", 1028), xdr.ErrLength},
 		{"more flavors than there are", new(MountRes), "00000000 00000000 000000ff 00000001", xdr.ErrShort},
 		{"list without an end", new(MountList), "00000001 00000000 00000000", xdr.ErrShort},
+		{"NLM cookie of 1025 bytes", new(NLMRes), "00000401" + strings.Repeat("00", 1032), xdr.ErrLength},
+		{"NLM name of 1025 bytes", new(NLMNotify), "00000401" + strings.Repeat("61", 1032), xdr.ErrLength},
+		{"fsh4_mode 4", new(NLMShareArgs), strings.Repeat("00000000", 4) + "00000004 00000000 00000000", xdr.ErrEnum},
 		{"entries without an end", new(ReadDirRes), "00000000 00000000 0000000000000000 00000001 0000000000000000 00000000 0000000000000000", xdr.ErrShort},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -310,6 +337,8 @@ func TestStatus(t *testing.T) {
 		MountErrAcces:       "MNT3ERR_ACCES",
 		MountErrNameTooLong: "MNT3ERR_NAMETOOLONG",
 		MountStatus(17):     "MNT3ERR_mountstat3 17",
+		NLMDeniedNoLocks:    "NLM4_DENIED_NOLOCKS",
+		NLMStatus(10):       "NLM4_nlm4_stats 10",
 	} {
 		if s.Error() != want {
 			t.Errorf("%q, want %q", s.Error(), want)
