@@ -116,8 +116,27 @@ func (o *Open) Unlock(a LockArgs) error {
 	if !i.x.locks.Remove(l.Owner, l.Start, l.End, l.Kind) && a.Mandatory {
 		return ErrRange
 	}
+	if !i.x.locks.Has(l.Owner) {
+		o.owners = slices.DeleteFunc(o.owners, func(k lockKey) bool { return k == l.Owner })
+	}
 	i.x.wake()
 	return nil
+}
+
+// LocksOf is how many ranges of the file a holder's owners have locked.
+func (i *Inode) LocksOf(h *Holder) int {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.x == nil {
+		return 0
+	}
+	n := 0
+	for l := range i.x.locks.All() {
+		if l.Owner.owner.Holder == h {
+			n++
+		}
+	}
+	return n
 }
 
 // TestLock answers ErrLocked and which lock is in the way of a, if there is one.

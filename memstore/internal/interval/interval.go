@@ -203,6 +203,11 @@ func (s *Set[O]) RemoveOwner(owner O) int {
 	return n - len(s.locks)
 }
 
+// Has tells whether owner has any lock.
+func (s *Set[O]) Has(owner O) bool {
+	return slices.ContainsFunc(s.locks, func(k Lock[O]) bool { return k.Owner == owner })
+}
+
 // Len returns the number of locks.
 func (s *Set[O]) Len() int { return len(s.locks) }
 
