@@ -59,6 +59,12 @@ func NewPeer(conn net.Conn) *Peer {
 	return p
 }
 
+// PacketPeer is the sender of a packet. Its socket's owner is not asked for.
+func PacketPeer(from netip.AddrPort) *Peer {
+	from = netip.AddrPortFrom(from.Addr().Unmap().WithZone(""), from.Port())
+	return &Peer{addr: from, local: from.Addr().IsLoopback()}
+}
+
 func unmapped(a *net.TCPAddr) netip.AddrPort {
 	ap := a.AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())

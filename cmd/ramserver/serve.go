@@ -81,6 +81,7 @@ type running struct {
 	stores  []*memstore.Store
 	table   *export.Table
 	listen  []net.Listener
+	packets []*net.UDPConn // for the notices of clients that have restarted
 	engine  engine
 	native  *nfs.Server // engine, if it is that one
 	portmap *nfs.Portmap
@@ -171,10 +172,10 @@ func (r *running) start(in *instance, stop chan<- struct{}, failed chan<- error)
 	if err := r.makeStores(); err != nil {
 		return err
 	}
-	if err := r.makeEngine(); err != nil {
+	if err := r.makeEngine(in.lockHosts(dir)); err != nil {
 		return err
 	}
-	r.portmap, err = nfs.StartPortmap(nfs.PortmapConfig{Mode: p.portmap, Exports: r.table, NFS: r.addrs(), Log: r.log})
+	r.portmap, err = nfs.StartPortmap(nfs.PortmapConfig{Mode: p.portmap, Exports: r.table, NFS: r.addrs(), Server: r.lockServer(), Packets: r.packetAddrs(), Log: r.log})
 	if err != nil {
 		return err
 	}
@@ -190,6 +191,9 @@ func (r *running) start(in *instance, stop chan<- struct{}, failed chan<- error)
 	}
 	for _, l := range r.listen {
 		background(failed, func() error { return r.engine.Serve(l) })
+	}
+	for _, c := range r.packets {
+		background(failed, func() error { return r.native.ServePackets(c) })
 	}
 	if r.mounted != nil {
 		if err := r.mountHere(in, dir); err != nil {
@@ -358,15 +362,56 @@ func makeFolder(s *memstore.Store, e *exportPlan) (*memstore.Inode, error) {
 	return dir, err
 }
 
-func (r *running) makeEngine() (err error) {
+func (r *running) makeEngine(lockHosts string) (err error) {
 	p := r.plan
 	if p.engine == "go-nfs" {
 		r.engine, err = gonfs.NewServer(gonfs.Config{Exports: r.table, Log: r.log})
 		return err
 	}
-	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, Log: r.log, Trace: p.trace})
+	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, LockHosts: lockHosts, Log: r.log, Trace: p.trace})
+	if err != nil {
+		return err
+	}
 	r.engine = r.native
-	return err
+	if p.network {
+		r.listenPackets()
+	}
+	return nil
+}
+
+// listenPackets opens the NFS ports for packets. Without them clients that have
+// restarted lose their locks only when they lock something again.
+func (r *running) listenPackets() {
+	for _, a := range r.addrs() {
+		network := "udp6"
+		if a.Addr().Is4() {
+			network = "udp4"
+		}
+		c, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(a))
+		if err != nil {
+			r.log.Info("not receiving packets at the NFS port", "err", err)
+			continue
+		}
+		r.onClose(func() { c.Close() })
+		r.packets = append(r.packets, c)
+	}
+}
+
+func (r *running) packetAddrs() (addrs []netip.AddrPort) {
+	for _, c := range r.packets {
+		addrs = append(addrs, c.LocalAddr().(*net.UDPAddr).AddrPort())
+	}
+	return addrs
+}
+
+// lockServer is who serves NLM, for other machines: on this one the kernel does.
+func (r *running) lockServer() *nfs.Server {
+	for _, a := range r.addrs() {
+		if !a.Addr().IsLoopback() {
+			return r.native
+		}
+	}
+	return nil
 }
 
 func newLog(p *plan, w io.Writer) *slog.Logger {

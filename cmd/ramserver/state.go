@@ -87,9 +87,10 @@ func (in *instance) folder(create bool) (string, error) {
 	return dir, nil
 }
 
-func (in *instance) file(dir string) string   { return filepath.Join(dir, in.name+".json") }
-func (in *instance) socket(dir string) string { return filepath.Join(dir, in.name+".sock") }
-func (in *instance) log(dir string) string    { return filepath.Join(dir, in.name+".log") }
+func (in *instance) file(dir string) string      { return filepath.Join(dir, in.name+".json") }
+func (in *instance) socket(dir string) string    { return filepath.Join(dir, in.name+".sock") }
+func (in *instance) lockHosts(dir string) string { return filepath.Join(dir, in.name+".locks") }
+func (in *instance) log(dir string) string       { return filepath.Join(dir, in.name+".log") }
 
 // find returns the running server. What a dead one left is removed, which the
 // error says.

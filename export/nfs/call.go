@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -42,6 +43,7 @@ type call struct {
 	pinned int64           // bytes taken from the budget for them
 	failed bool            // the results are an error
 	good   bool            // there are results
+	said   fmt.Stringer    // the status of the results, where they do not begin with it
 	replay replayKey       // of a procedure that must not be executed twice
 
 	proc  *procedure
@@ -61,7 +63,7 @@ type call struct {
 func (k *call) serve(rec []byte) error {
 	s, w := k.c.s, k.w
 	at := rpc.BeginRecord(w)
-	k.exp, k.wait, k.failed = nil, nil, false
+	k.exp, k.wait, k.failed, k.said = nil, nil, false, nil
 	if err := k.header(rec); err != nil {
 		var denied rpc.AuthStat
 		switch {
@@ -186,7 +188,7 @@ func (k *call) procedure() *procedure {
 			return nil
 		}
 		procs := p.versions[k.hdr.Version-p.low]
-		if k.hdr.Procedure >= uint32(len(procs)) {
+		if k.hdr.Procedure >= uint32(len(procs)) || procs[k.hdr.Procedure].run == nil {
 			rpc.Accepted(k.w, k.hdr.XID, rpc.ProcUnavail)
 			return nil
 		}

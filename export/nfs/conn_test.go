@@ -71,12 +71,12 @@ func newServer(t testing.TB) (s *Server, root, file []byte) {
 	return s, mnt.FH, made.FH.FH
 }
 
-type encoder interface{ Encode(*xdr.Writer) }
-
 // call3 is a call of version 3 of a program, as root, without a record mark.
-func call3(program, proc uint32, args encoder) []byte {
+func call3(program, proc uint32, args encoder) []byte { return callOf(program, 3, proc, args) }
+
+func callOf(program, version, proc uint32, args encoder) []byte {
 	var w xdr.Writer
-	h := rpc.Call{XID: proc + 100, Program: program, Version: 3, Procedure: proc,
+	h := rpc.Call{XID: proc + 100, Program: program, Version: version, Procedure: proc,
 		Cred: rpc.Cred{Flavor: rpc.AuthSys, Machine: "test"}}
 	h.Encode(&w)
 	if args != nil {
@@ -288,7 +288,7 @@ func TestRPC(t *testing.T) {
 		{"NFS 2", header(func(h *rpc.Call) { h.Version = 2 }), &rpc.MismatchError{Low: 3, High: 3}},
 		{"MOUNT 2", header(func(h *rpc.Call) { h.Program, h.Version = rpc.ProgramMount, 2 }), &rpc.MismatchError{Low: 1, High: 3}},
 		{"MOUNT 4", header(func(h *rpc.Call) { h.Program, h.Version = rpc.ProgramMount, 4 }), &rpc.MismatchError{Low: 1, High: 3}},
-		{"another program", header(func(h *rpc.Call) { h.Program = rpc.ProgramNLM }), rpc.ProgUnavail},
+		{"another program", header(func(h *rpc.Call) { h.Program = 100099 }), rpc.ProgUnavail},
 		{"procedure 22", header(func(h *rpc.Call) { h.Procedure = 22 }), rpc.ProcUnavail},
 		{"MOUNT 3 has no EXPORTALL", header(func(h *rpc.Call) { h.Program, h.Procedure = rpc.ProgramMount, 6 }), rpc.ProcUnavail},
 		{"no arguments", header(func(h *rpc.Call) { h.Procedure = nfs3.ProcGetAttr }), rpc.GarbageArgs},

@@ -1,5 +1,6 @@
-// Package nfs serves the exports over NFS version 3 and MOUNT versions 1 and 3
-// (RFC 1813, RFC 5531), by TCP on one port, and finds or is the portmapper.
+// Package nfs serves the exports over NFS version 3, MOUNT versions 1 and 3, and
+// NLM version 4 with NSM for its locks (RFC 1813, RFC 5531, XNFS), by TCP on one
+// port, and finds or is the portmapper.
 //
 // # How a request goes
 //
@@ -11,6 +12,8 @@
 //	           make one call of the store, append the results to the batch
 //	handle.go  what a handle on the wire is
 //	status.go  what the store's errors are on the wire
+//	nlm4.go    the procedures of NLM; nlm.go who holds what by them
+//	nsm.go     restarts of clients and of the server
 //	conn.go    flush: the batch goes out when no complete record is left, when
 //	           it is large, or before the connection waits for anything else
 //
@@ -57,6 +60,10 @@
 //
 // # Locks
 //
+//	nlmClient.mu       what one NLM client holds; over calls of the store
+//	  nlm.mu           NLM clients
+//	  hostList.mu
+//	nlmClient.back     held over a call to the client
 //	Server.mu          connections and listeners
 //	  budget.mu        leaves, as are the next
 //	replaySet.mu
@@ -64,5 +71,5 @@
 //	settling.mu
 //	conn.sending       held while a reply is sent
 //
-// None is held over a call of the store.
+// But for the first none is held over a call of the store.
 package nfs

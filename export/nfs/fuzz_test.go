@@ -54,6 +54,25 @@ func everyCall(root, file []byte) [][]byte {
 	} {
 		list = append(list, call3(rpc.ProgramNFS, proc, args))
 	}
+	lock := nfs3.NLMLock{Caller: "host", FH: file, Owner: []byte("owner"), SVID: 1, Off: 2, Len: 3}
+	share := nfs3.NLMShareArgs{Caller: "host", FH: file, Owner: []byte("owner"), Access: 1, Deny: 2}
+	for _, c := range []struct {
+		program, version, proc uint32
+		args                   encoder
+	}{
+		{rpc.ProgramNLM, 4, nfs3.NLMProcTest, &nfs3.NLMTestArgs{Lock: lock}},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcLock, &nfs3.NLMLockArgs{Lock: lock, Block: true, Exclusive: true, State: 1}},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcCancel, &nfs3.NLMCancelArgs{Lock: lock}},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcUnlock, &nfs3.NLMUnlockArgs{Lock: lock}},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcGranted, &nfs3.NLMTestArgs{Lock: lock}},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcShare, &share},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcUnshare, &share},
+		{rpc.ProgramNLM, 4, nfs3.NLMProcFreeAll, &nfs3.NLMNotify{Name: "host"}},
+		{rpc.ProgramStatus, 1, nfs3.NSMProcStat, &nfs3.NSMName{Name: "host"}},
+		{rpc.ProgramStatus, 1, nfs3.NSMProcNotify, &nfs3.NSMNotify{Name: "host", State: 3}},
+	} {
+		list = append(list, callOf(c.program, c.version, c.proc, c.args))
+	}
 	return list
 }
 

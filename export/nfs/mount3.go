@@ -175,6 +175,12 @@ func (l *mountList) add(m Mount) {
 	l.list = append(l.list, m)
 }
 
+func (l *mountList) has(host string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.list, func(m Mount) bool { return m.Host == host })
+}
+
 func (l *mountList) remove(which func(Mount) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
 )
@@ -29,7 +31,11 @@ type PortmapConfig struct {
 	Exports *export.Table
 	// NFS is where NFS and MOUNT are served.
 	NFS []netip.AddrPort
-	Log *slog.Logger
+	// Server, if it is not nil, serves NLM and NSM there too, by TCP.
+	Server *Server
+	// Packets is where NSM is served by UDP.
+	Packets []netip.AddrPort
+	Log     *slog.Logger
 }
 
 // Portmap makes NFS known at port 111: by serving portmap version 2 and
@@ -37,7 +43,11 @@ type PortmapConfig struct {
 // registered with another program that does.
 //
 // Local programs can register with it, as a Linux client's rpc.statd has to
-// before it mounts. Its own programs cannot be changed, and it calls no
+// before it mounts. NFS and MOUNT cannot be changed. NLM and NSM are those of
+// this machine's kernel and rpc.statd as soon as these register, which need them
+// to lock files of other servers; but hosts that are clients of this server are
+// told of its own. An rpcbind that has the port knows one of each only, and
+// keeps the kernel's if it is there. The portmapper calls no
 // program on behalf of others (CALLIT, BCAST, INDIRECT): that makes a caller
 // look local and a server an amplifier.
 type Portmap struct {
@@ -46,6 +56,7 @@ type Portmap struct {
 	how      string // for people
 	serves   bool
 	programs []binding // ours; constant once it serves
+	locks    []binding // ours, unless the kernel has them: NLM and NSM; constant
 
 	registered []binding // with another rpcbind
 
@@ -98,6 +109,16 @@ func startPortmap(cfg PortmapConfig, port uint16) (*Portmap, error) {
 		for _, pv := range [][2]uint32{{rpc.ProgramNFS, 3}, {rpc.ProgramMount, 1}, {rpc.ProgramMount, 3}} {
 			p.programs = append(p.programs, binding{pv[0], pv[1], netid, a})
 		}
+		if cfg.Server != nil {
+			p.locks = append(p.locks, binding{rpc.ProgramNLM, nfs3.NLMVersion4, netid, a}, binding{rpc.ProgramStatus, nfs3.NSMVersion1, netid, a})
+		}
+	}
+	for _, a := range cfg.Packets {
+		netid := netUDP6
+		if a.Addr().Is4() {
+			netid = netUDP
+		}
+		p.locks = append(p.locks, binding{rpc.ProgramStatus, nfs3.NSMVersion1, netid, a})
 	}
 	err := p.listen()
 	if err == nil {
@@ -206,7 +227,11 @@ func (p *Portmap) start() {
 		p.wg.Go(func() { p.accept(l) })
 	}
 	for _, c := range p.packets {
-		p.wg.Go(func() { p.servePackets(c) })
+		p.wg.Go(func() {
+			servePackets(c, p.cfg.Exports.Admits, func(w *xdr.Writer, rec []byte, from netip.AddrPort, to netip.Addr) {
+				p.answer(w, rec, from, to, false)
+			})
+		})
 	}
 }
 
@@ -306,10 +331,12 @@ func readRecord(r io.Reader) ([]byte, error) {
 	return nil, errRecord
 }
 
-func (p *Portmap) servePackets(c *net.UDPConn) {
+// servePackets answers the packets that c receives from those who are admitted,
+// until it is closed. answer appends the reply to one from from to our address
+// to, or nothing.
+func servePackets(c *net.UDPConn, admits func(netip.Addr) bool, answer func(w *xdr.Writer, rec []byte, from netip.AddrPort, to netip.Addr)) {
 	buf := make([]byte, maxBindRecord)
 	var control [128]byte
-	var w xdr.Writer
 	bound := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
 	for {
 		n, cn, flags, from, err := c.ReadMsgUDPAddrPort(buf, control[:])
@@ -320,15 +347,15 @@ func (p *Portmap) servePackets(c *net.UDPConn) {
 			continue // an ICMP error of an earlier reply, for example
 		}
 		from = unmapPort(from)
-		if flags&truncated != 0 || !p.cfg.Exports.Admits(from.Addr()) {
+		if flags&truncated != 0 || !admits(from.Addr()) {
 			continue
 		}
 		to := bound
 		if a, ok := destination(control[:cn]); ok {
 			to = a
 		}
-		w.B = w.B[:0]
-		if !p.answer(&w, buf[:n], from, to, false) || w.Len() == 0 {
+		var w xdr.Writer
+		if answer(&w, buf[:n], from, to); w.Len() == 0 {
 			continue
 		}
 		// With the control message that it came with, the reply leaves from
@@ -413,13 +440,13 @@ func (p *Portmap) portmap2(w *xdr.Writer, r *xdr.Reader, proc uint32, from netip
 		m.Decode(r)
 		port := uint16(0)
 		if netid := netidOf(m.Proto); netid != "" {
-			b, _ := p.find(m.Program, m.Version, netid, false)
+			b, _ := p.find(from.Addr(), m.Program, m.Version, netid, false)
 			port = b.addr.Port()
 		}
 		w.Uint32(uint32(port))
 	case rpc.BindDump:
 		var list rpc.Mappings
-		for _, b := range p.all() {
+		for _, b := range p.all(from.Addr()) {
 			switch b.netid {
 			case netTCP:
 				list = append(list, rpc.Mapping{Program: b.program, Version: b.version, Proto: rpc.ProtoTCP, Port: uint32(b.addr.Port())})
@@ -480,11 +507,11 @@ func (p *Portmap) rpcbind(w *xdr.Writer, r *xdr.Reader, version, proc uint32, fr
 	case rpc.BindGetAddr, rpc.BindGetVersAddr:
 		var b rpc.Binding
 		b.Decode(r)
-		found, _ := p.find(b.Program, b.Version, b.NetID, proc == rpc.BindGetVersAddr)
+		found, _ := p.find(from.Addr(), b.Program, b.Version, b.NetID, proc == rpc.BindGetVersAddr)
 		w.String(found.uaddr(to))
 	case rpc.BindDump:
 		var list rpc.Bindings
-		for _, b := range p.all() {
+		for _, b := range p.all(from.Addr()) {
 			list = append(list, rpc.Binding{Program: b.program, Version: b.version, NetID: b.netid, Addr: rpc.FormatUaddr(b.addr), Owner: bindOwner})
 		}
 		list.Encode(w)
@@ -494,7 +521,7 @@ func (p *Portmap) rpcbind(w *xdr.Writer, r *xdr.Reader, version, proc uint32, fr
 		var arg rpc.Binding
 		arg.Decode(r)
 		var list rpc.BindingAddrs
-		for _, b := range p.all() {
+		for _, b := range p.all(from.Addr()) {
 			if b.program == arg.Program && b.version == arg.Version {
 				list = append(list, b.entry(to))
 			}
@@ -539,17 +566,30 @@ func (b *binding) entry(to netip.Addr) rpc.BindingAddr {
 	return e
 }
 
-// all is every binding, ours first.
-func (p *Portmap) all() []binding {
+// all is every binding as a host sees it, ours first.
+func (p *Portmap) all(asks netip.Addr) []binding {
+	client := !asks.IsLoopback() && len(p.locks) > 0 && p.cfg.Server.clientOf(asks)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Concat(p.programs, p.local)
+	// Of NLM and NSM either ours or those of this machine.
+	all := slices.Clone(p.programs)
+	for _, b := range p.locks {
+		if client || !slices.ContainsFunc(p.local, func(l binding) bool { return l.program == b.program }) {
+			all = append(all, b)
+		}
+	}
+	for _, b := range p.local {
+		if !client || !slices.ContainsFunc(p.locks, func(l binding) bool { return l.program == b.program }) {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // find looks a program up. Unless exact, another version of it will do: its
 // server then tells the client which it speaks.
-func (p *Portmap) find(program, version uint32, netid string, exact bool) (b binding, ok bool) {
-	for _, c := range p.all() {
+func (p *Portmap) find(asks netip.Addr, program, version uint32, netid string, exact bool) (b binding, ok bool) {
+	for _, c := range p.all(asks) {
 		if c.program != program || c.netid != netid {
 			continue
 		}
@@ -624,9 +664,9 @@ func (p *Portmap) register() error {
 	}
 	defer c.Close()
 	done := make(map[binding]bool) // several addresses are one transport
-	for _, b := range p.programs {
+	for n, b := range slices.Concat(p.programs, p.locks) {
 		any := netip.IPv4Unspecified()
-		if b.netid == netTCP6 {
+		if b.netid == netTCP6 || b.netid == netUDP6 {
 			any = netip.IPv6Unspecified()
 		}
 		b.addr = netip.AddrPortFrom(any, b.addr.Port())
@@ -635,6 +675,10 @@ func (p *Portmap) register() error {
 		}
 		done[b] = true
 		if err := c.set(b); err != nil {
+			if n >= len(p.programs) {
+				p.cfg.Log.Info("clients of NFS version 3 cannot lock files, or not tell of restarts: this machine's own has the place", "err", err)
+				continue
+			}
 			p.unregister()
 			return err
 		}
@@ -655,6 +699,10 @@ func (p *Portmap) unregister() error {
 	defer c.Close()
 	var errs []error
 	for _, b := range p.registered {
+		// The kernel may have taken the place of our NLM.
+		if port, err := c.port(b); err == nil && port != b.addr.Port() {
+			continue
+		}
 		if _, err := c.call(rpc.BindUnset, b); err != nil {
 			errs = append(errs, fmt.Errorf("unregistering: %w", err))
 		}
@@ -665,28 +713,16 @@ func (p *Portmap) unregister() error {
 
 // bindClient talks to the rpcbind of this machine, in version 4, or in 2 to
 // one that does not speak that.
-type bindClient struct {
-	net.Conn
-	version uint32
-	xid     uint32
-}
+type bindClient struct{ *remote }
 
 // dialBind connects from a reserved port, which shows that we may register.
 func dialBind(port uint16) (*bindClient, error) {
-	to := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)}
-	var err error
-	for from := 1023; from >= 600; from-- {
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: to.IP, Port: from}, Timeout: 2 * time.Second}
-		var c net.Conn
-		if c, err = d.Dial("tcp4", to.String()); err == nil {
-			c.SetDeadline(time.Now().Add(5 * time.Second))
-			return &bindClient{Conn: c, version: rpc.RPCBindVersion4}, nil
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
-			break
-		}
+	here := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	r, err := dialRemote(context.Background(), netTCP, here, netip.AddrPortFrom(here, port), rpc.ProgramPortmap, rpc.RPCBindVersion4)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return &bindClient{r}, nil
 }
 
 // set registers a program.
@@ -700,19 +736,27 @@ func (c *bindClient) set(b binding) error {
 	}
 	// It is there already: by a server of before that could not unregister,
 	// with the same port, or by another.
-	if r, err = c.call(rpc.BindGetAddr, b); err != nil {
+	port, err := c.port(b)
+	if err != nil {
 		return err
 	}
-	var port uint32
-	if c.version == rpc.PortmapVersion {
-		port = r.Uint32()
-	} else if a, err := rpc.ParseUaddr(r.String(maxBindRecord)); err == nil {
-		port = uint32(a.Port())
-	}
-	if port == uint32(b.addr.Port()) {
+	if port == b.addr.Port() {
 		return nil
 	}
 	return fmt.Errorf("program %d version %d (%s) is refused; it is registered at port %d", b.program, b.version, b.netid, port)
+}
+
+// port is where the program of a binding is registered, 0 for nowhere.
+func (c *bindClient) port(b binding) (uint16, error) {
+	r, err := c.call(rpc.BindGetAddr, b)
+	if err != nil {
+		return 0, err
+	}
+	if c.version == rpc.PortmapVersion {
+		return uint16(r.Uint32()), nil
+	}
+	a, _ := rpc.ParseUaddr(r.String(maxBindRecord)) // "" is nowhere
+	return a.Port(), nil
 }
 
 // call makes one call about b and returns its results.
@@ -727,30 +771,12 @@ func (c *bindClient) call(proc uint32, b binding) (xdr.Reader, error) {
 }
 
 func (c *bindClient) callOnce(proc uint32, b binding) (xdr.Reader, error) {
-	c.xid++
-	var w xdr.Writer
-	at := rpc.BeginRecord(&w)
-	h := rpc.Call{XID: c.xid, Program: rpc.ProgramPortmap, Version: c.version, Procedure: proc}
-	h.Encode(&w)
-	if c.version == rpc.PortmapVersion {
-		m := rpc.Mapping{Program: b.program, Version: b.version, Proto: rpc.ProtoTCP, Port: uint32(b.addr.Port())}
-		m.Encode(&w)
-	} else {
-		m := rpc.Binding{Program: b.program, Version: b.version, NetID: b.netid, Addr: rpc.FormatUaddr(b.addr), Owner: bindOwner}
-		m.Encode(&w)
+	if c.version > rpc.PortmapVersion {
+		return c.remote.call(proc, &rpc.Binding{Program: b.program, Version: b.version, NetID: b.netid, Addr: rpc.FormatUaddr(b.addr), Owner: bindOwner})
 	}
-	rpc.EndRecord(&w, at, 0)
-	if _, err := c.Write(w.B); err != nil {
-		return xdr.Reader{}, err
+	m := rpc.Mapping{Program: b.program, Version: b.version, Proto: rpc.ProtoTCP, Port: uint32(b.addr.Port())}
+	if b.netid == netUDP {
+		m.Proto = rpc.ProtoUDP
 	}
-	rec, err := readRecord(c)
-	if err != nil {
-		return xdr.Reader{}, err
-	}
-	r := xdr.NewReader(rec)
-	xid, err := rpc.DecodeReply(&r)
-	if err == nil && xid != c.xid {
-		err = errors.New("reply to another call")
-	}
-	return r, err
+	return c.remote.call(proc, &m)
 }

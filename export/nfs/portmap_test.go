@@ -424,10 +424,58 @@ func FuzzPortmap(f *testing.F) {
 				t.Errorf("the answer is no reply: %v", err)
 			}
 		}
-		for _, b := range p.all() {
+		for _, b := range p.all(netip.Addr{}) {
 			if len(b.netid) > 4 || b.addr.Port() == 0 {
 				t.Errorf("registered: %v", b)
 			}
 		}
 	})
+}
+
+// NLM and NSM are the local kernel's and rpc.statd's once these have registered,
+// except for hosts that are clients of this server.
+func TestPortmapLocks(t *testing.T) {
+	s, _, _ := newServer(t)
+	p, err := startPortmap(PortmapConfig{
+		Mode: "on", Exports: portmapTable(t), Log: discard, Server: s,
+		NFS:     []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:2049")},
+		Packets: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:2049")},
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s.mounts.add(Mount{Host: "10.0.0.1", Path: "/"})
+	root := netip.MustParseAddrPort("127.0.0.1:700")
+	far, customer := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.1")
+	check := func(when string, asks netip.Addr, program, version uint32, netid string, want uint16) {
+		t.Helper()
+		if b, _ := p.find(asks, program, version, netid, false); b.addr.Port() != want {
+			t.Errorf("%s: %s finds program %d by %s at %d, want %d", when, asks, program, netid, b.addr.Port(), want)
+		}
+	}
+	for _, asks := range []netip.Addr{root.Addr(), far, customer} {
+		check("nobody else", asks, rpc.ProgramNLM, 4, netTCP, 2049)
+		check("nobody else", asks, rpc.ProgramNLM, 4, netUDP, 0)
+		check("nobody else", asks, rpc.ProgramStatus, 1, netUDP, 2049)
+		check("nobody else", asks, rpc.ProgramStatus, 1, netTCP, 2049)
+	}
+	any := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), port) }
+	for _, b := range []binding{{rpc.ProgramNLM, 4, netTCP, any(4045)}, {rpc.ProgramNLM, 4, netUDP, any(4046)}, {rpc.ProgramStatus, 1, netUDP, any(4047)}} {
+		if !p.set(0, b, root) {
+			t.Fatalf("%+v cannot be registered", b)
+		}
+	}
+	for _, asks := range []netip.Addr{root.Addr(), far} {
+		check("lockd", asks, rpc.ProgramNLM, 4, netTCP, 4045)
+		check("lockd", asks, rpc.ProgramNLM, 4, netUDP, 4046)
+		check("statd", asks, rpc.ProgramStatus, 1, netUDP, 4047)
+	}
+	check("lockd", customer, rpc.ProgramNLM, 4, netTCP, 2049)
+	check("lockd", customer, rpc.ProgramNLM, 4, netUDP, 0)
+	check("statd", customer, rpc.ProgramStatus, 1, netUDP, 2049)
+	if !p.unset(0, rpc.ProgramNLM, 4, root, netTCP, netUDP) {
+		t.Error("lockd cannot go")
+	}
+	check("lockd is gone", far, rpc.ProgramNLM, 4, netTCP, 2049)
 }

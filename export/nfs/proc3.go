@@ -49,7 +49,7 @@ func (k *call) setattr() bool {
 			set.GuardCtime, err = storeTime(a.Guard)
 		}
 		if err == nil {
-			ch, err = i.SetAttr(&k.who, nil, &set)
+			ch, err = i.SetAttr(&k.who, k.shared(i, memstore.AccessWrite), &set)
 		}
 	}
 	res := nfs3.WccRes{Status: k.status(err)}
@@ -197,12 +197,12 @@ func (k *call) read() bool {
 	switch {
 	case err != nil:
 	case pages:
-		n, res.EOF, attr, err = i.ReadView(&k.who, nil, off, count, &k.work.view)
+		n, res.EOF, attr, err = i.ReadView(&k.who, k.shared(i, memstore.AccessRead), off, count, &k.work.view)
 		k.pages = n
 	default:
 		k.w.B = slices.Grow(k.w.B, readHead+count+3)
 		data := k.w.B[at+readHead : at+readHead+count]
-		n, res.EOF, attr, err = i.ReadAt(&k.who, nil, data, off)
+		n, res.EOF, attr, err = i.ReadAt(&k.who, k.shared(i, memstore.AccessRead), data, off)
 	}
 	res.Status, res.Count = k.status(err), uint32(n)
 	if err != nil {
@@ -239,11 +239,11 @@ func (k *call) write() bool {
 	switch {
 	case err != nil:
 	case k.fresh != nil:
-		n, ch, err = i.WriteFresh(&k.who, nil, k.fresh)
+		n, ch, err = i.WriteFresh(&k.who, k.shared(i, memstore.AccessWrite), k.fresh)
 	case a.Offset > memstore.MaxFileSize:
 		err = memstore.ErrFileTooLarge
 	default:
-		n, ch, err = i.WriteAt(&k.who, nil, a.Data[:a.Count], int64(a.Offset))
+		n, ch, err = i.WriteAt(&k.who, k.shared(i, memstore.AccessWrite), a.Data[:a.Count], int64(a.Offset))
 	}
 	res := nfs3.WriteRes{
 		Status: k.status(err), Count: uint32(n), Committed: nfs3.FileSync, Verf: k.c.s.verifier,

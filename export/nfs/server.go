@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,14 +43,21 @@ type Config struct {
 	// 256 MiB at most. Connections whose clients neither send nor read hold
 	// some of it; while others wait for it, they are closed.
 	Buffers int64
+	// LockHosts is a file for the hosts that hold locks by NLM, so that the next
+	// server tells them that these are lost. "" keeps no such list.
+	LockHosts string
 	// Log gets what an operator should know. nil logs nothing.
 	Log *slog.Logger
 	// Trace logs every request and its reply as one line, at level debug.
 	Trace bool
+
+	// Of tests: the clients' portmapper, and nlm.expiry.
+	bindPort uint16
+	expiry   time.Duration
 }
 
-// Server answers NFS version 3 and MOUNT versions 1 and 3 (RFC 1813) on the
-// listeners that it is given.
+// Server answers NFS version 3, MOUNT versions 1 and 3 (RFC 1813), NLM version 4
+// and NSM version 1 (XNFS) on the listeners that it is given.
 type Server struct {
 	cfg       Config
 	log       *slog.Logger
@@ -60,6 +68,7 @@ type Server struct {
 	mask      handleMask
 	replays   *replayCache
 	mounts    mountList
+	nlm       *nlm
 
 	half      int64     // bytes, of Config.Buffers
 	works     budget    // one half: for work
@@ -74,13 +83,13 @@ type Server struct {
 	running  sync.WaitGroup // the rest: janitor, accepting
 
 	mu        sync.Mutex
-	started   time.Time                 // (c)
-	listeners map[net.Listener]struct{} // (mu)
-	conns     map[*conn]struct{}        // (mu)
-	ended     counters                  // (mu) of connections that are no more
-	accepted  uint64                    // (mu)
-	evicted   uint64                    // (mu)
-	stopped   bool                      // (mu) Shutdown was called
+	started   time.Time              // (c)
+	listeners map[io.Closer]struct{} // (mu) and sockets for packets
+	conns     map[*conn]struct{}     // (mu)
+	ended     counters               // (mu) of connections that are no more
+	accepted  uint64                 // (mu)
+	evicted   uint64                 // (mu)
+	stopped   bool                   // (mu) Shutdown was called
 }
 
 // procedure is one entry of a program's table.
@@ -111,6 +120,8 @@ type program struct {
 var programs = [...]program{
 	{rpc.ProgramNFS, "nfs", nfs3.Version, nfs3.Version, [][]procedure{nfs3Procedures[:]}},
 	{rpc.ProgramMount, "mount", nfs3.MountVersion1, nfs3.MountVersion3, [][]procedure{mount1Procedures[:], nil, mount3Procedures[:]}},
+	{rpc.ProgramNLM, "nlm", nfs3.NLMVersion4, nfs3.NLMVersion4, [][]procedure{nlm4Procedures[:]}},
+	{rpc.ProgramStatus, "nsm", nfs3.NSMVersion1, nfs3.NSMVersion1, [][]procedure{nsm1Procedures[:]}},
 }
 
 // How many procedures there are.
@@ -118,7 +129,9 @@ const (
 	nfs3Count     = nfs3.ProcCommit + 1
 	mount1Count   = nfs3.MountProcExportAll + 1
 	mount3Count   = nfs3.MountProcExport + 1
-	maxProcedures = nfs3Count + mount1Count + mount3Count
+	nlm4Count     = nfs3.NLMProcFreeAll + 1
+	nsm1Count     = nfs3.NSMProcNotify + 1
+	maxProcedures = nfs3Count + mount1Count + mount3Count + nlm4Count + nsm1Count
 )
 
 var nfs3Procedures = [nfs3Count]procedure{
@@ -165,6 +178,40 @@ var mount3Procedures = [mount3Count]procedure{
 	nfs3.MountProcExport:  {name: "EXPORT", run: (*call).exportList},
 }
 
+// The numbers from 16 to 19 belong to nobody.
+var nlm4Procedures = [nlm4Count]procedure{
+	nfs3.NLMProcNull:       {name: "NULL", run: (*call).null},
+	nfs3.NLMProcTest:       {name: "TEST", args: decode[nfs3.NLMTestArgs], run: nlmCall((*call).nlmTest)},
+	nfs3.NLMProcLock:       {name: "LOCK", args: decode[nfs3.NLMLockArgs], run: nlmCall((*call).nlmLock)},
+	nfs3.NLMProcCancel:     {name: "CANCEL", args: decode[nfs3.NLMCancelArgs], run: nlmCall((*call).nlmCancel)},
+	nfs3.NLMProcUnlock:     {name: "UNLOCK", args: decode[nfs3.NLMUnlockArgs], run: nlmCall((*call).nlmUnlock)},
+	nfs3.NLMProcGranted:    {name: "GRANTED", args: decode[nfs3.NLMTestArgs], run: nlmCall((*call).nlmGranted)},
+	nfs3.NLMProcTestMsg:    {name: "TEST_MSG", args: decode[nfs3.NLMTestArgs], run: nlmMessage((*call).nlmTest, nfs3.NLMProcTestRes)},
+	nfs3.NLMProcLockMsg:    {name: "LOCK_MSG", args: decode[nfs3.NLMLockArgs], run: nlmMessage((*call).nlmLock, nfs3.NLMProcLockRes)},
+	nfs3.NLMProcCancelMsg:  {name: "CANCEL_MSG", args: decode[nfs3.NLMCancelArgs], run: nlmMessage((*call).nlmCancel, nfs3.NLMProcCancelRes)},
+	nfs3.NLMProcUnlockMsg:  {name: "UNLOCK_MSG", args: decode[nfs3.NLMUnlockArgs], run: nlmMessage((*call).nlmUnlock, nfs3.NLMProcUnlockRes)},
+	nfs3.NLMProcGrantedMsg: {name: "GRANTED_MSG", args: decode[nfs3.NLMTestArgs], run: nlmMessage((*call).nlmGranted, nfs3.NLMProcGrantedRes)},
+	nfs3.NLMProcTestRes:    {name: "TEST_RES", run: (*call).null},
+	nfs3.NLMProcLockRes:    {name: "LOCK_RES", run: (*call).null},
+	nfs3.NLMProcCancelRes:  {name: "CANCEL_RES", run: (*call).null},
+	nfs3.NLMProcUnlockRes:  {name: "UNLOCK_RES", run: (*call).null},
+	nfs3.NLMProcGrantedRes: {name: "GRANTED_RES", run: (*call).null},
+	nfs3.NLMProcShare:      {name: "SHARE", args: decode[nfs3.NLMShareArgs], run: nlmCall((*call).nlmShare)},
+	nfs3.NLMProcUnshare:    {name: "UNSHARE", args: decode[nfs3.NLMShareArgs], run: nlmCall((*call).nlmUnshare)},
+	nfs3.NLMProcNMLock:     {name: "NM_LOCK", args: decode[nfs3.NLMLockArgs], run: nlmCall((*call).nlmLock)},
+	nfs3.NLMProcFreeAll:    {name: "FREE_ALL", args: decode[nfs3.NLMNotify], run: (*call).nlmFreeAll},
+}
+
+var nsm1Procedures = [nsm1Count]procedure{
+	nfs3.NSMProcNull:     {name: "NULL", run: (*call).null},
+	nfs3.NSMProcStat:     {name: "STAT", args: decode[nfs3.NSMName], run: (*call).nsmStat},
+	nfs3.NSMProcMon:      {name: "MON", run: (*call).nsmMon},
+	nfs3.NSMProcUnmon:    {name: "UNMON", run: (*call).nsmUnmon},
+	nfs3.NSMProcUnmonAll: {name: "UNMON_ALL", run: (*call).nsmUnmon},
+	nfs3.NSMProcCrash:    {name: "SIMU_CRASH", run: (*call).null},
+	nfs3.NSMProcNotify:   {name: "NOTIFY", args: decode[nfs3.NSMNotify], run: (*call).nsmNotify},
+}
+
 func init() {
 	index := 0
 	for _, p := range programs {
@@ -198,7 +245,7 @@ func NewServer(cfg Config) (*Server, error) {
 		replays:   newReplayCache(),
 		kick:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
-		listeners: make(map[net.Listener]struct{}),
+		listeners: make(map[io.Closer]struct{}),
 		conns:     make(map[*conn]struct{}),
 		started:   time.Now(),
 	}
@@ -225,11 +272,17 @@ func NewServer(cfg Config) (*Server, error) {
 		b := make([]byte, s.maxRecord+rpc.MarkSize)
 		return &b
 	}
+	hosts, err := openHostList(cfg.LockHosts)
+	if err != nil {
+		return nil, fmt.Errorf("nfs: the list of hosts with locks: %w", err)
+	}
+	s.nlm = newNLM(s, hosts)
 	var b [8]byte
 	rand.Read(b[:])
 	s.verifier = binary.BigEndian.Uint64(b[:])
 	s.running.Add(1)
 	go s.janitor()
+	s.running.Go(s.nlm.tellHosts)
 	return s, nil
 }
 
@@ -324,6 +377,26 @@ func (s *Server) remove(c *conn, err error) {
 	s.busy.Done()
 }
 
+// heardFrom is when a host has last sent something, as far as the connections
+// know that stand: to the second.
+func (s *Server) heardFrom(host netip.Addr) (last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		a, ok := c.nc.RemoteAddr().(*net.TCPAddr)
+		if ok && a.AddrPort().Addr().Unmap().WithZone("") == host && c.still.After(last) {
+			last = c.still
+		}
+	}
+	return last
+}
+
+// clientOf tells whether a host is a client: it has mounted an export, or has
+// locked something.
+func (s *Server) clientOf(host netip.Addr) bool {
+	return s.mounts.has(host.String()) || len(s.nlm.of(host)) > 0
+}
+
 // janitor looks after connections that do nothing, once a second and when
 // somebody waits for memory.
 func (s *Server) janitor() {
@@ -343,6 +416,7 @@ func (s *Server) janitor() {
 		case <-s.done:
 			return
 		}
+		s.nlm.sweep(time.Now())
 		if s.sweep(time.Now()) {
 			next.Reset(pressed)
 		} else {
@@ -429,6 +503,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	<-drained
+	if first {
+		s.nlm.close()
+	}
 	s.running.Wait()
 	return err
 }

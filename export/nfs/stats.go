@@ -47,7 +47,7 @@ type Stats struct {
 
 // ProcedureStats counts the calls of one procedure.
 type ProcedureStats struct {
-	Program string // "nfs" or "mount"
+	Program string // "nfs", "mount", "nlm" or "nsm"
 	Version uint32
 	Name    string // as in RFC 1813: "GETATTR"
 	Calls   uint64
@@ -88,6 +88,9 @@ func (s *Server) Stats() Stats {
 	for _, p := range programs {
 		for v, procs := range p.versions {
 			for i := range procs {
+				if procs[i].run == nil {
+					continue
+				}
 				st.Procedures = append(st.Procedures, ProcedureStats{
 					Program: p.name, Version: p.low + uint32(v), Name: procs[i].name,
 					Calls:  sum.calls[procs[i].index].Load(),

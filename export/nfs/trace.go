@@ -17,7 +17,9 @@ func (k *call) trace(p *procedure, args xdr.Reader, results []byte, stat rpc.Acc
 	answer := stat.String()
 	if stat == rpc.Success {
 		answer = "OK"
-		if k.failed && len(results) >= 4 { // not every result begins with a status
+		if k.said != nil {
+			answer = k.said.String()
+		} else if k.failed && len(results) >= 4 { // not every result begins with a status
 			answer = nfs3.Status(binary.BigEndian.Uint32(results)).String()
 		}
 	}
@@ -73,6 +75,29 @@ func describe(args any) string {
 		return fmt.Sprintf("%s from %d count %d/%d", fileText(a.FH), a.Cookie, a.DirCount, a.MaxCount)
 	case nfs3.CommitArgs:
 		return fmt.Sprintf("%s %d+%d", fileText(a.FH), a.Offset, a.Count)
+	case nfs3.NLMTestArgs:
+		return nlmText(&a.Lock, a.Exclusive)
+	case nfs3.NLMLockArgs:
+		how := ""
+		if a.Block {
+			how += " or wait"
+		}
+		if a.Reclaim {
+			how += " again"
+		}
+		return nlmText(&a.Lock, a.Exclusive) + how
+	case nfs3.NLMCancelArgs:
+		return nlmText(&a.Lock, a.Exclusive)
+	case nfs3.NLMUnlockArgs:
+		return nlmText(&a.Lock, false)
+	case nfs3.NLMShareArgs:
+		return fmt.Sprintf("%s access %d deny %d by %q", fileText(a.FH), a.Access, a.Deny, a.Caller)
+	case nfs3.NLMNotify:
+		return fmt.Sprintf("%q state %d", a.Name, a.State)
+	case nfs3.NSMName:
+		return fmt.Sprintf("%q", a.Name)
+	case nfs3.NSMNotify:
+		return fmt.Sprintf("%q state %d", a.Name, a.State)
 	case nfs3.MountPath:
 		return fmt.Sprintf("%q", a.Path)
 	}
@@ -85,6 +110,14 @@ func fileText(fh []byte) string {
 		return fmt.Sprintf("bad handle %x", fh)
 	}
 	return fmt.Sprintf("%08x:%d", binary.BigEndian.Uint32(fh[4:]), binary.BigEndian.Uint64(fh[16:]))
+}
+
+func nlmText(l *nfs3.NLMLock, exclusive bool) string {
+	kind := "shared"
+	if exclusive {
+		kind = "exclusive"
+	}
+	return fmt.Sprintf("%s %d+%d %s by %d of %q", fileText(l.FH), l.Off, l.Len, kind, l.SVID, l.Caller)
 }
 
 func nameText(a *nfs3.DirOp) string { return fmt.Sprintf("%s/%q", fileText(a.Dir), a.Name) }
