@@ -139,7 +139,10 @@ func (p *Plan) Abandon(ctx context.Context, m *Mounted) error {
 		// What has been open since then fails too, from Linux 6.5 on.
 		os.WriteFile(fmt.Sprintf("/sys/fs/nfs/%d:%d/shutdown", m.Major, m.Minor), []byte("1"), 0)
 	}
-	if err := unix.Unmount(p.Dir, unix.MNT_DETACH|unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW); err != nil {
+	err := unix.Unmount(p.Dir, unix.MNT_DETACH|unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+	// A server that lives takes its mount out of the tree too when the connection
+	// has ended, and may be first.
+	if err != nil && err != unix.EINVAL {
 		return fmt.Errorf("umount -l %s: %w", p.Dir, err)
 	}
 	return nil
