@@ -245,6 +245,14 @@ func TestFsx(t *testing.T) {
 	}
 }
 
+// TestLocks has locks of NFS version 3 on the server.
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.serve("--size", "64M")
+	n.guest(5*time.Minute, "locks.sh")
+}
+
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"build", "files"} {
