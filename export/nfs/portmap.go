@@ -699,8 +699,10 @@ func (p *Portmap) unregister() error {
 	defer c.Close()
 	var errs []error
 	for _, b := range p.registered {
-		// The kernel may have taken the place of our NLM.
-		if port, err := c.port(b); err == nil && port != b.addr.Port() {
+		// The kernel may have taken the place of our NLM. The answer is about TCP
+		// whatever is asked for (RFC 1833 section 2.2.1), so it is nowhere when
+		// only that has been taken back.
+		if port, err := c.port(b); err == nil && port != 0 && port != b.addr.Port() {
 			continue
 		}
 		if _, err := c.call(rpc.BindUnset, b); err != nil {
