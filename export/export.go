@@ -120,6 +120,9 @@ func CheckName(s string) error {
 // ByID finds an export by the id in a handle; nil if there is none.
 func (t *Table) ByID(id uint32) *Export { return t.byID[id] }
 
+// ByName finds an export by its name; nil if there is none.
+func (t *Table) ByName(name string) *Export { return t.byName[name] }
+
 // All is every export, the default one first.
 func (t *Table) All() []*Export { return t.all }
 

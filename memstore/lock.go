@@ -139,6 +139,22 @@ func (i *Inode) LocksOf(h *Holder) int {
 	return n
 }
 
+// Locked tells whether an owner has anything locked in the open file.
+func (o *Open) Locked(owner LockOwner) bool {
+	i := o.inode
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if o.closed {
+		return false
+	}
+	for l := range i.x.locks.All() {
+		if l.Owner == (lockKey{owner: owner}) {
+			return true
+		}
+	}
+	return false
+}
+
 // TestLock answers ErrLocked and which lock is in the way of a, if there is one.
 // It may answer Wait, as long as another may have locks that the store does not
 // know of.

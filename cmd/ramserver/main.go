@@ -58,7 +58,7 @@ func newRoot(args []string) *cobra.Command {
 		Use:   "ramserver",
 		Short: "A file store in memory, mounted here and served over NFS",
 		Long: `ramserver holds files in memory, mounts them on this machine and serves
-them over NFS version 3.
+them over NFS.
 
 What it holds is lost when it ends: after a restart the store is empty.`,
 		Example: `  sudo ramserver mount /ramdisk --size 4G

@@ -9,13 +9,15 @@ import (
 	"ramserver/loopback"
 )
 
-// mountCommands says how a client of each system mounts the default export.
-// bound says that port 111 tells clients where NFS is.
-func mountCommands(listen []netip.AddrPort, name string, bound bool) string {
+// mountCommands says how a client of each system mounts the first of the
+// exports, which are several or one. bound says that port 111 tells clients
+// where NFS is.
+func mountCommands(listen []netip.AddrPort, name string, several, bound bool) string {
 	host, port := mountHost(listen)
 	var b strings.Builder
+	fmt.Fprintf(&b, "Linux:    sudo mount -t nfs -o %s %s /mnt\n", version4(port), source4(host, name, several))
 	for _, c := range []struct{ title, system, as, dir string }{
-		{"Linux:  ", "linux", "sudo ", "/mnt"},
+		{"      or", "linux", "sudo ", "/mnt"},
 		{"macOS:  ", "darwin", "sudo ", "/path/to/folder"},
 		{"Windows:", "windows", "", "R:"},
 	} {
@@ -29,6 +31,26 @@ func mountCommands(listen []netip.AddrPort, name string, bound bool) string {
 		}
 	}
 	return b.String()
+}
+
+// version4 is the options for NFS version 4, which needs no other port.
+func version4(port uint16) string {
+	if port == 2049 {
+		return "vers=4.2"
+	}
+	return fmt.Sprintf("vers=4.2,port=%d", port)
+}
+
+// source4 is what version 4 mounts: the root is the only export itself, or the
+// folder of them all.
+func source4(host, name string, several bool) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if several {
+		return host + ":/" + name
+	}
+	return host + ":/"
 }
 
 // mountHost picks the address that most clients reach: one that other

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"ramserver/export"
 	"ramserver/export/nfs"
@@ -15,21 +16,22 @@ import (
 
 // plan is the settings, checked and in units. Making one touches nothing.
 type plan struct {
-	stores    []storePlan // those that exports use; the main one first, if used
-	exports   []exportPlan
-	listen    []netip.Addr
-	network   bool // others than a mount of this server's are expected
-	optional6 bool // ::1 is among listen by default only
-	nfsPort   uint16
-	portmap   string
-	engine    string
-	maxIO     int
-	metrics   netip.AddrPort // not valid: none
-	logLevel  slog.Level
-	trace     bool
-	logJSON   bool
-	warnings  []string
-	mount     *loopback.Plan // on this machine; nil: none
+	stores       []storePlan // those that exports use; the main one first, if used
+	exports      []exportPlan
+	listen       []netip.Addr
+	network      bool // others than a mount of this server's are expected
+	optional6    bool // ::1 is among listen by default only
+	nfsPort      uint16
+	portmap      string
+	engine       string
+	maxIO        int
+	clientExpiry time.Duration
+	metrics      netip.AddrPort // not valid: none
+	logLevel     slog.Level
+	trace        bool
+	logJSON      bool
+	warnings     []string
+	mount        *loopback.Plan // on this machine; nil: none
 }
 
 type storePlan struct {
@@ -101,6 +103,10 @@ func (p *plan) checkServer(s *settings) error {
 		return fmt.Errorf("--max-io %q: want a multiple of 64K up to 4M", s.maxIO)
 	}
 	p.maxIO = int(n)
+	if s.clientExpiry < time.Second || s.clientExpiry > time.Hour {
+		return fmt.Errorf("--client-expiry %v: want 1s to 1h", s.clientExpiry)
+	}
+	p.clientExpiry = s.clientExpiry
 	return nil
 }
 

@@ -167,29 +167,31 @@ func FuzzExport(f *testing.F) {
 
 func TestMountCommands(t *testing.T) {
 	for _, tc := range []struct {
-		listen string
-		bound  bool
-		want   []string
+		listen         string
+		several, bound bool
+		want           []string
 	}{
-		{"127.0.0.1:2049 [::1]:2049", true, []string{
+		{"127.0.0.1:2049 [::1]:2049", false, true, []string{
+			"sudo mount -t nfs -o vers=4.2 127.0.0.1:/ /mnt",
 			"sudo mount -t nfs -o vers=3,proto=tcp,nolock 127.0.0.1:/ramdisk /mnt",
 			"sudo mount_nfs -o vers=3,tcp,locallocks,resvport 127.0.0.1:/ramdisk /path/to/folder",
 			`mount -o anon,nolock,mtype=hard \\127.0.0.1\ramdisk R:`,
 		}},
-		{"127.0.0.1:2049", false, []string{
+		{"127.0.0.1:2049", true, false, []string{
+			"sudo mount -t nfs -o vers=4.2 127.0.0.1:/ramdisk /mnt",
 			"sudo mount -t nfs -o vers=3,proto=tcp,nolock,port=2049,mountport=2049,mountproto=tcp 127.0.0.1:/ramdisk /mnt",
 			"sudo mount_nfs -o vers=3,tcp,locallocks,resvport,port=2049,mountport=2049 127.0.0.1:/ramdisk /path/to/folder",
 			"Windows:  not with these settings",
 		}},
-		{"127.0.0.1:12049", true, []string{"port=12049,mountport=12049", "Windows:  not with"}},
-		{"[::1]:2049", true, []string{"[::1]:/ramdisk", "Windows:  not with"}},
-		{"127.0.0.1:2049 10.0.0.5:2049 [fd00::1]:2049", true, []string{" 10.0.0.5:/ramdisk"}},
+		{"127.0.0.1:12049", false, true, []string{"vers=4.2,port=12049 127.0.0.1:/ ", "port=12049,mountport=12049", "Windows:  not with"}},
+		{"[::1]:2049", false, true, []string{"[::1]:/ /mnt", "[::1]:/ramdisk", "Windows:  not with"}},
+		{"127.0.0.1:2049 10.0.0.5:2049 [fd00::1]:2049", false, true, []string{" 10.0.0.5:/ramdisk"}},
 	} {
 		var listen []netip.AddrPort
 		for l := range strings.FieldsSeq(tc.listen) {
 			listen = append(listen, netip.MustParseAddrPort(l))
 		}
-		got := mountCommands(listen, "ramdisk", tc.bound)
+		got := mountCommands(listen, "ramdisk", tc.several, tc.bound)
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", tc.listen, want, got)

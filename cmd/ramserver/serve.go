@@ -368,7 +368,7 @@ func (r *running) makeEngine(lockHosts string) (err error) {
 		r.engine, err = gonfs.NewServer(gonfs.Config{Exports: r.table, Log: r.log})
 		return err
 	}
-	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, LockHosts: lockHosts, Log: r.log, Trace: p.trace})
+	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, ClientExpiry: p.clientExpiry, LockHosts: lockHosts, Log: r.log, Trace: p.trace})
 	if err != nil {
 		return err
 	}
@@ -433,7 +433,7 @@ func (r *running) greet(out io.Writer) {
 		for _, a := range r.addrs() {
 			addrs = append(addrs, a.String())
 		}
-		fmt.Fprintf(out, "ramserver %s: serving %s of memory over NFS version 3 on %s\n", version(), r.plan.sizes(), strings.Join(addrs, " and "))
+		fmt.Fprintf(out, "ramserver %s: serving %s of memory over NFS on %s\n", version(), r.plan.sizes(), strings.Join(addrs, " and "))
 		fmt.Fprintf(out, "Port 111: %s\n", r.portmap)
 	}
 	if r.metrics != nil {
@@ -441,7 +441,7 @@ func (r *running) greet(out io.Writer) {
 	}
 	fmt.Fprintf(out, "The store is empty, and will be empty again after a restart.\n")
 	if r.plan.network {
-		fmt.Fprint(out, "\n"+mountCommands(r.addrs(), r.plan.exports[0].name, r.portmap.Serves()))
+		fmt.Fprint(out, "\n"+mountCommands(r.addrs(), r.plan.exports[0].name, len(r.plan.exports) > 1, r.portmap.Serves()))
 		for _, e := range r.plan.exports[1:] {
 			fmt.Fprintf(out, "          or /%s\n", e.name)
 		}

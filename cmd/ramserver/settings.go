@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
@@ -34,6 +35,7 @@ type settings struct {
 	portmap       string
 	engine        string
 	maxIO         string
+	clientExpiry  time.Duration
 	metrics       string
 	logLevel      string
 	logFormat     string
@@ -56,6 +58,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.portmap, "portmap", "auto", "port 111: auto (serve it, or register with who does, or go without), on (fail instead) or off")
 	f.StringVar(&s.engine, "nfs-engine", "native", "native, or go-nfs to compare with")
 	f.StringVar(&s.maxIO, "max-io", "1M", "largest READ and WRITE in `bytes`, a multiple of 64K up to 4M")
+	f.DurationVar(&s.clientExpiry, "client-expiry", 90*time.Second, "how long an NFS version 4 client keeps what it holds without a sign of life, 1s to 1h")
 	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at `address:port`/metrics")
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; trace logs every request")
 	f.StringVar(&s.logFormat, "log-format", "text", "text or json")

@@ -50,6 +50,7 @@ type call struct {
 	begun int            // where the reply begins in w.B
 	wait  *memstore.Wait // another holder is in the way
 	again bool           // this is not the first try
+	m     compound       // of version 4
 
 	// The export that was used last, and whether the client is admitted to it.
 	last     *export.Export
@@ -63,7 +64,7 @@ type call struct {
 func (k *call) serve(rec []byte) error {
 	s, w := k.c.s, k.w
 	at := rpc.BeginRecord(w)
-	k.exp, k.wait, k.failed, k.said = nil, nil, false, nil
+	k.exp, k.wait, k.failed, k.said, k.who.Holder = nil, nil, false, nil, nil
 	if err := k.header(rec); err != nil {
 		var denied rpc.AuthStat
 		switch {
@@ -94,6 +95,9 @@ func (k *call) serve(rec []byte) error {
 	body := at + rpc.MarkSize + rpc.ReplySize
 	rpc.Accepted(w, k.hdr.XID, rpc.Success)
 	args := k.args
+	if p.compound {
+		k.m.begin(k)
+	}
 	if p.once && !k.again {
 		rest := args
 		k.replay = s.replays.key(&k.hdr, k.c.client, rest.Rest())
@@ -113,9 +117,17 @@ func (k *call) serve(rec []byte) error {
 			return nil
 		}
 	}
+	k.run(args, began)
+	return nil
+}
+
+// run executes the procedure and ends the reply.
+func (k *call) run(args xdr.Reader, began time.Time) {
+	p, w := k.proc, k.w
+	body := k.begun + rpc.MarkSize + rpc.ReplySize
 	stat := k.execute(p)
 	if stat != rpc.Success {
-		w.B = w.B[:at+rpc.MarkSize]
+		w.B = w.B[:k.begun+rpc.MarkSize]
 		rpc.Accepted(w, k.hdr.XID, stat)
 	}
 	k.good = stat == rpc.Success
@@ -126,19 +138,21 @@ func (k *call) serve(rec []byte) error {
 	if stat != rpc.Success || k.failed {
 		k.c.count.errors[p.index].Add(1)
 	}
-	rpc.EndRecord(w, at, k.pages+-k.pages&3)
-	if s.trace {
+	rpc.EndRecord(w, k.begun, k.pages+-k.pages&3)
+	if k.c.s.trace {
 		k.trace(p, args, w.B[body:], stat, began)
 	}
-	return nil
 }
 
-// keep has the replay cache keep the results in w.B, if they are to be kept.
+// keep keeps the results in w.B for a retransmission, if they are to be kept.
 func (k *call) keep() {
+	results := k.w.B[k.begun+rpc.MarkSize+rpc.ReplySize:]
 	switch {
+	case k.proc.compound:
+		k.m.finish(results, k.good)
 	case !k.proc.once:
 	case k.good:
-		k.c.s.replays.end(k.replay, k.w.B[k.begun+rpc.MarkSize+rpc.ReplySize:])
+		k.c.s.replays.end(k.replay, results)
 	default:
 		k.c.s.replays.forget(k.replay)
 	}
@@ -238,19 +252,26 @@ func (k *call) resolve(fh []byte) (*memstore.Inode, error) {
 		if k.exp != nil {
 			return nil, nfs3.ErrXDev
 		}
-		if k.last == nil || k.last.ID != id {
-			e := k.c.s.cfg.Exports.ByID(id)
-			if e == nil {
+		e := k.last
+		if e == nil || e.ID != id {
+			if e = k.c.s.cfg.Exports.ByID(id); e == nil {
 				return nil, nfs3.ErrStale
 			}
-			k.last, k.admitted = e, e.Admit(k.c.peer)
 		}
-		if !k.admitted {
+		if !k.admits(e) {
 			return nil, nfs3.ErrAcces
 		}
-		k.use(k.last)
+		k.use(e)
 	}
 	return k.c.s.mask.inode(fh, k.exp)
+}
+
+// admits tells whether the client may use e.
+func (k *call) admits(e *export.Export) bool {
+	if k.last != e {
+		k.last, k.admitted = e, e.Admit(k.c.peer)
+	}
+	return k.admitted
 }
 
 // use makes the call one to e.
@@ -347,8 +368,11 @@ func (c *conn) park(k *call, rec []byte) {
 		k.giveUp()
 		return
 	}
-	k.w.B = k.w.B[:k.begun]
 	rec = slices.Clone(rec)
+	if k.proc.compound {
+		k.m.moveTo(p, rec)
+	}
+	k.w.B = k.w.B[:k.begun]
 	c.parked.Add(1)
 	c.s.busy.Add(1)
 	go func() {
@@ -362,7 +386,11 @@ func (c *conn) park(k *call, rec []byte) {
 // giveUp leaves the reply that asks the client to try again later, with a new
 // xid or the same.
 func (k *call) giveUp() {
-	if k.proc.once {
+	switch {
+	case k.proc.compound:
+		k.unsettled.Settle() // what came before the operation
+		k.keep()
+	case k.proc.once:
 		k.c.s.replays.forget(k.replay)
 	}
 }
@@ -379,6 +407,10 @@ func (k *call) retry(rec []byte) {
 			waiting = false
 		case <-k.c.s.done:
 			waiting = false
+		}
+		if k.proc.compound {
+			k.resume()
+			continue
 		}
 		k.w.B = k.w.B[:0]
 		k.serve(rec) // it could be decoded before

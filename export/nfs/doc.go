@@ -1,6 +1,7 @@
-// Package nfs serves the exports over NFS version 3, MOUNT versions 1 and 3, and
-// NLM version 4 with NSM for its locks (RFC 1813, RFC 5531, XNFS), by TCP on one
-// port, and finds or is the portmapper.
+// Package nfs serves the exports over NFS versions 3, 4.1 and 4.2 (RFC 1813, RFC
+// 8881, RFC 7862, RFC 8276), MOUNT versions 1 and 3, and NLM version 4 with NSM
+// for the locks of version 3 (XNFS), by TCP on one port, and finds or is the
+// portmapper.
 //
 // # How a request goes
 //
@@ -20,6 +21,12 @@
 // So a client that has many requests under way costs two system calls for all
 // of them, and none of them allocates, takes a lock of the server, or moves to
 // another goroutine.
+//
+// Of version 4 there is one procedure, COMPOUND (compound.go): a list of
+// operations, each with an entry in a table there, which share a current
+// filehandle and stop at the first that fails. The first, SEQUENCE, takes a slot
+// of the client's session, which keeps the reply for a retransmission; what the
+// client has open or locked is in state.go, session.go and op_*.go.
 //
 // # Large data
 //
@@ -60,6 +67,10 @@
 //
 // # Locks
 //
+//	openOwner.mu       what one NFSv4 owner has open; over calls of the store
+//	  clients.mu       NFSv4 clients
+//	    client4.mu     what one holds
+//	      table.mu, slot.mu
 //	nlmClient.mu       what one NLM client holds; over calls of the store
 //	  nlm.mu           NLM clients
 //	  hostList.mu
@@ -71,5 +82,5 @@
 //	settling.mu
 //	conn.sending       held while a reply is sent
 //
-// But for the first none is held over a call of the store.
+// But for the owners' and NLM clients' none is held over a call of the store.
 package nfs

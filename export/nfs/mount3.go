@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"ramserver/export"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
 	"ramserver/memstore"
@@ -105,8 +104,6 @@ func (k *call) dump() bool {
 	list.Encode(k.w)
 	return true
 }
-
-func (k *call) admits(e *export.Export) bool { return e.Admit(k.c.peer) }
 
 // umnt is UMNT, RFC 1813 section 5.2.3.
 func (k *call) umnt() bool {

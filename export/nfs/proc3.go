@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/memstore"
 )
 
@@ -126,28 +127,36 @@ func (k *call) access() bool {
 	res := nfs3.AccessRes{Status: k.status(err)}
 	k.attr(&res.Attr, &attr)
 	if err == nil {
-		const all = memstore.AccessRead | memstore.AccessWrite | memstore.AccessExecute
-		got := i.Access(&k.who, all)
-		if got&memstore.AccessRead != 0 {
-			res.Access |= nfs3.AccessRead
-		}
-		if got&memstore.AccessWrite != 0 && !k.exp.ReadOnly {
-			res.Access |= nfs3.AccessModify | nfs3.AccessExtend
-			if attr.Type == memstore.TypeDir {
-				res.Access |= nfs3.AccessDelete
-			}
-		}
-		if got&memstore.AccessExecute != 0 {
-			if attr.Type == memstore.TypeDir {
-				res.Access |= nfs3.AccessLookup
-			} else {
-				res.Access |= nfs3.AccessExecute
-			}
-		}
-		res.Access &= a.Access
+		res.Access = k.rights(i)
+		res.Access &= a.Access & 0x3f
 	}
 	res.Encode(k.w)
 	return true
+}
+
+// rights is what the caller may do with i, as bits that ACCESS has in every
+// version.
+func (k *call) rights(i *memstore.Inode) (may uint32) {
+	const all = memstore.AccessRead | memstore.AccessWrite | memstore.AccessExecute
+	got := i.Access(&k.who, all)
+	dir := i.Type() == memstore.TypeDir
+	if got&memstore.AccessRead != 0 {
+		may |= nfs4.AccessRead | nfs4.AccessXattrRead | nfs4.AccessXattrList
+	}
+	if got&memstore.AccessWrite != 0 && !k.exp.ReadOnly {
+		may |= nfs4.AccessModify | nfs4.AccessExtend | nfs4.AccessXattrWrite
+		if dir {
+			may |= nfs4.AccessDelete
+		}
+	}
+	if got&memstore.AccessExecute != 0 {
+		if dir {
+			may |= nfs4.AccessLookup
+		} else {
+			may |= nfs4.AccessExecute
+		}
+	}
+	return may
 }
 
 // readlink is READLINK, RFC 1813 section 3.3.5.

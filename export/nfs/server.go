@@ -16,6 +16,7 @@ import (
 
 	"ramserver/export"
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
 )
@@ -26,6 +27,9 @@ const (
 	MinMaxIO     = 64 << 10
 	MaxMaxIO     = 4 << 20
 )
+
+// DefaultClientExpiry is Config.ClientExpiry if that is not set.
+const DefaultClientExpiry = 90 * time.Second
 
 // Config describes a server.
 type Config struct {
@@ -46,6 +50,9 @@ type Config struct {
 	// LockHosts is a file for the hosts that hold locks by NLM, so that the next
 	// server tells them that these are lost. "" keeps no such list.
 	LockHosts string
+	// ClientExpiry is after what time without a sign of life the state of an
+	// NFS version 4 client may be dropped, 1 s to 1 h. 0 is 90 s.
+	ClientExpiry time.Duration
 	// Log gets what an operator should know. nil logs nothing.
 	Log *slog.Logger
 	// Trace logs every request and its reply as one line, at level debug.
@@ -68,6 +75,7 @@ type Server struct {
 	mask      handleMask
 	replays   *replayCache
 	mounts    mountList
+	clients   *clients // of version 4
 	nlm       *nlm
 
 	half      int64     // bytes, of Config.Buffers
@@ -103,6 +111,8 @@ type procedure struct {
 	// once is for what must not be executed again when the client repeats the
 	// request: the replay cache keeps its results.
 	once bool
+	// compound is for COMPOUND, which leaves that to its operations.
+	compound bool
 	// index numbers the procedures of all programs, for the counters.
 	index int
 }
@@ -118,7 +128,7 @@ type program struct {
 
 // programs is everything that the server answers.
 var programs = [...]program{
-	{rpc.ProgramNFS, "nfs", nfs3.Version, nfs3.Version, [][]procedure{nfs3Procedures[:]}},
+	{rpc.ProgramNFS, "nfs", nfs3.Version, nfs4.Version, [][]procedure{nfs3Procedures[:], nfs4Procedures[:]}},
 	{rpc.ProgramMount, "mount", nfs3.MountVersion1, nfs3.MountVersion3, [][]procedure{mount1Procedures[:], nil, mount3Procedures[:]}},
 	{rpc.ProgramNLM, "nlm", nfs3.NLMVersion4, nfs3.NLMVersion4, [][]procedure{nlm4Procedures[:]}},
 	{rpc.ProgramStatus, "nsm", nfs3.NSMVersion1, nfs3.NSMVersion1, [][]procedure{nsm1Procedures[:]}},
@@ -127,11 +137,12 @@ var programs = [...]program{
 // How many procedures there are.
 const (
 	nfs3Count     = nfs3.ProcCommit + 1
+	nfs4Count     = nfs4.ProcCompound + 1
 	mount1Count   = nfs3.MountProcExportAll + 1
 	mount3Count   = nfs3.MountProcExport + 1
 	nlm4Count     = nfs3.NLMProcFreeAll + 1
 	nsm1Count     = nfs3.NSMProcNotify + 1
-	maxProcedures = nfs3Count + mount1Count + mount3Count + nlm4Count + nsm1Count
+	maxProcedures = nfs3Count + nfs4Count + mount1Count + mount3Count + nlm4Count + nsm1Count
 )
 
 var nfs3Procedures = [nfs3Count]procedure{
@@ -157,6 +168,11 @@ var nfs3Procedures = [nfs3Count]procedure{
 	nfs3.ProcFSInfo:      {name: "FSINFO", args: decode[nfs3.FHArgs], run: (*call).fsinfo},
 	nfs3.ProcPathConf:    {name: "PATHCONF", args: decode[nfs3.FHArgs], run: (*call).pathconf},
 	nfs3.ProcCommit:      {name: "COMMIT", args: decode[nfs3.CommitArgs], run: (*call).commit},
+}
+
+var nfs4Procedures = [nfs4Count]procedure{
+	nfs4.ProcNull:     {name: "NULL", run: (*call).null},
+	nfs4.ProcCompound: {name: "COMPOUND", run: (*call).compound, compound: true},
 }
 
 var mount1Procedures = [mount1Count]procedure{
@@ -235,6 +251,12 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.MaxIO < MinMaxIO || cfg.MaxIO > MaxMaxIO || cfg.MaxIO%freshMin != 0 {
 		return nil, fmt.Errorf("nfs: largest read and write is %d bytes: want a multiple of 64 KiB, %d to %d", cfg.MaxIO, MinMaxIO, MaxMaxIO)
 	}
+	if cfg.ClientExpiry == 0 {
+		cfg.ClientExpiry = DefaultClientExpiry
+	}
+	if cfg.ClientExpiry < time.Second || cfg.ClientExpiry > time.Hour {
+		return nil, fmt.Errorf("nfs: client expiry is %v: want 1s to 1h", cfg.ClientExpiry)
+	}
 	s := &Server{
 		cfg:       cfg,
 		log:       cfg.Log,
@@ -259,6 +281,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if buffers == 0 {
 		buffers = min(machineMemory()/16, 256<<20)
 	}
+	s.clients = newClients(int64(cfg.ClientExpiry/time.Second), &s.now, max(buffers/4, minReplies))
 	s.half = max(buffers/2, 4*workSize, 4*int64(s.maxRecord))
 	wake := func() {
 		select {
@@ -417,6 +440,7 @@ func (s *Server) janitor() {
 			return
 		}
 		s.nlm.sweep(time.Now())
+		s.clients.sweep()
 		if s.sweep(time.Now()) {
 			next.Reset(pressed)
 		} else {
@@ -507,5 +531,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.nlm.close()
 	}
 	s.running.Wait()
+	s.clients.dropAll()
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"ramserver/export/nfs/nfs4"
 )
 
 // counters are one connection's, so that connections do not share a cache
@@ -13,6 +15,7 @@ import (
 type counters struct {
 	calls    [maxProcedures]atomic.Uint64
 	errors   [maxProcedures]atomic.Uint64
+	ops      [nfs4.OpEnd]atomic.Uint64
 	refused  atomic.Uint64
 	replayed atomic.Uint64
 	panics   atomic.Uint64
@@ -24,6 +27,9 @@ func (n *counters) add(m *counters) {
 		n.calls[i].Add(m.calls[i].Load())
 		n.errors[i].Add(m.errors[i].Load())
 	}
+	for i := range m.ops {
+		n.ops[i].Add(m.ops[i].Load())
+	}
 	n.refused.Add(m.refused.Load())
 	n.replayed.Add(m.replayed.Load())
 	n.panics.Add(m.panics.Load())
@@ -34,6 +40,7 @@ func (n *counters) add(m *counters) {
 // Stats is what a server has done since it was made, and for whom.
 type Stats struct {
 	Procedures []ProcedureStats // of every program, in the order of their numbers
+	Operations []OperationStats // of the COMPOUNDs of NFS version 4, those that were called
 	BytesIn    uint64           // received, record marks and headers among them
 	BytesOut   uint64           // sent
 	Refused    uint64           // calls denied, or to what is not served
@@ -52,6 +59,12 @@ type ProcedureStats struct {
 	Name    string // as in RFC 1813: "GETATTR"
 	Calls   uint64
 	Errors  uint64 // whose results were an error, GARBAGE_ARGS and SYSTEM_ERR among them
+}
+
+// OperationStats counts an operation of NFS version 4.
+type OperationStats struct {
+	Name  string // as in RFC 8881: "GETATTR"
+	Calls uint64
 }
 
 // ConnStats is one connection.
@@ -97,6 +110,11 @@ func (s *Server) Stats() Stats {
 					Errors: sum.errors[procs[i].index].Load(),
 				})
 			}
+		}
+	}
+	for op := range nfs4.OpEnd {
+		if n := sum.ops[op].Load(); n > 0 {
+			st.Operations = append(st.Operations, OperationStats{op.String(), n})
 		}
 	}
 	st.Mounts = s.mounts.all()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
 )
@@ -20,15 +21,59 @@ func (k *call) trace(p *procedure, args xdr.Reader, results []byte, stat rpc.Acc
 		if k.said != nil {
 			answer = k.said.String()
 		} else if k.failed && len(results) >= 4 { // not every result begins with a status
-			answer = nfs3.Status(binary.BigEndian.Uint32(results)).String()
+			answer = statusText(p, binary.BigEndian.Uint32(results))
 		}
 	}
 	text := ""
-	if p.args != nil {
+	switch {
+	case p.compound:
+		text = k.m.describe(args)
+	case p.args != nil:
 		text = describe(p.args(&args))
 	}
 	k.c.s.log.Debug(p.name, "args", text, "answer", answer, "bytes", len(results)+k.pages,
 		"uid", k.who.UID, "gid", k.who.GID, "peer", k.c.peer, "xid", k.hdr.XID, "took", time.Since(began))
+}
+
+func statusText(p *procedure, status uint32) string {
+	if p.compound {
+		return nfs4.Status(status).String()
+	}
+	return nfs3.Status(status).String()
+}
+
+// describe is the operations of a COMPOUND and their main arguments, as far as
+// they can be decoded.
+func (m *compound) describe(args xdr.Reader) string {
+	var head nfs4.CompoundArgs
+	head.Decode(&args)
+	var b strings.Builder
+	fmt.Fprintf(&b, "4.%d", head.Minor)
+	for range min(head.Count, maxOps) {
+		number := nfs4.Op(args.Uint32())
+		if args.Err() != nil {
+			break
+		}
+		fmt.Fprintf(&b, " %v", number)
+		if number >= nfs4.OpEnd {
+			break
+		}
+		op := &operations[number]
+		text := ""
+		switch {
+		case op.args != nil:
+			text = describe(op.args(&args))
+		case op.run == nil:
+			return b.String() // whose arguments are not known
+		}
+		if args.Err() != nil {
+			break
+		}
+		if text != "" {
+			fmt.Fprintf(&b, " %s", text)
+		}
+	}
+	return b.String()
 }
 
 // decode makes the decoder of a procedure's arguments that the trace uses.
@@ -98,6 +143,20 @@ func describe(args any) string {
 		return fmt.Sprintf("%q", a.Name)
 	case nfs3.NSMNotify:
 		return fmt.Sprintf("%q state %d", a.Name, a.State)
+	case nfs4.AccessArgs:
+		return fmt.Sprintf("want %#x", a.Access)
+	case nfs4.CreateArgs:
+		return fmt.Sprintf("%q type %d", a.Name, a.Type)
+	case nfs4.ReadArgs:
+		return fmt.Sprintf("%d+%d", a.Offset, a.Count)
+	case nfs4.WriteArgs:
+		return fmt.Sprintf("%d+%d", a.Offset, len(a.Data))
+	case nfs4.RenameArgs:
+		return fmt.Sprintf("%q to %q", a.From, a.To)
+	case nfs4.FH:
+		return fileText(a.FH)
+	case nfs4.Name:
+		return fmt.Sprintf("%q", a.Name)
 	case nfs3.MountPath:
 		return fmt.Sprintf("%q", a.Path)
 	}
@@ -106,6 +165,9 @@ func describe(args any) string {
 
 // fileText is the export and inode of a handle.
 func fileText(fh []byte) string {
+	if pseudoHandle(fh) {
+		return "/"
+	}
 	if _, err := handleExport(fh); err != nil {
 		return fmt.Sprintf("bad handle %x", fh)
 	}

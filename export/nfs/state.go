@@ -1,0 +1,570 @@
+package nfs
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"ramserver/export/nfs/nfs4"
+	"ramserver/memstore"
+)
+
+// What the clients of NFSv4 hold. All of it that others can see is in the
+// store: opens, share modes, byte-range locks. Here is what the client knows it
+// by: client ids, sessions, owners and stateids.
+//
+// Locks, in this order:
+//
+//	openOwner.mu     held over calls of the store, so that what a client makes
+//	  clients.mu     of one file happens in the same order there and here
+//	    client4.mu
+//	      table.mu, slot.mu
+//
+// A request on what is open already takes none of them but its slot's.
+
+// Limits of what clients may hold.
+const (
+	maxClients        = 16 << 10
+	maxStates         = 1 << 20 // of all clients
+	maxStatesOfClient = 1 << 18
+	maxOwners         = 1 << 16 // of a client
+	maxSessions       = 64      // of a client
+)
+
+// clients is who uses NFSv4, and what they hold.
+type clients struct {
+	expiry int64         // (c) seconds
+	now    *atomic.Int64 // (c) Server.now
+	name   []byte        // (c) of the server, to its clients: server owner and scope
+
+	all      table[client4]
+	sessions table[session]
+	states   table[state]
+	count    atomic.Int64 // states
+	memory   atomic.Int64 // bytes that are not yet promised to sessions for replies
+
+	mu      sync.Mutex
+	records map[string]*record // (mu) by what a client calls itself: client_owner4.co_ownerid
+}
+
+// record is who calls himself by one name: the client that does, and the one
+// that will once it is confirmed by CREATE_SESSION.
+type record struct{ confirmed, unconfirmed *client4 }
+
+// principal is as whom a client speaks for itself. Whoever else uses its name is
+// not believed to be it (RFC 8881 section 2.4.3).
+type principal struct {
+	flavor, uid uint32
+	system      bool // not any user of the client's machine
+}
+
+func (k *call) principal() principal {
+	p := principal{flavor: k.hdr.Cred.Flavor, uid: k.hdr.Cred.UID, system: k.c.peer.Addr().Port() < 1024}
+	if uid, ok := k.c.peer.Owner(); ok {
+		if p.system = uid == 0; !p.system {
+			p.uid = uid
+		}
+	}
+	return p
+}
+
+// client4 is one client, from EXCHANGE_ID until it is dropped.
+//
+// Fields are (c) constant, (a) atomic, or protected by clients.mu or by mu.
+type client4 struct {
+	s        *clients        // (c)
+	id       uint64          // (c) 40 random bits, 24 of index
+	owner    string          // (c)
+	verifier uint64          // (c) another one when the client has started anew
+	who      principal       // (c)
+	holder   memstore.Holder // (c)
+
+	seen atomic.Int64 // (a) when it was heard of last, in seconds of Server.now
+	gone atomic.Bool  // (a) it is dropped; changes with mu held
+
+	sequence uint32                // (clients.mu) of the last CREATE_SESSION
+	created  nfs4.CreateSessionRes // (clients.mu) its results
+
+	mu        sync.Mutex
+	reclaimed bool                  // (mu) RECLAIM_COMPLETE was called
+	sessions  []*session            // (mu)
+	owners    map[string]*openOwner // (mu)
+	states    *state                // (mu) a list
+	count     int                   // (mu) of states
+}
+
+// state is what a stateid stands for: what an open owner has open of a file, or
+// what a lock owner has locked by such an open.
+type state struct {
+	other  [12]byte           // (c) of the stateid: 4 bytes of index, 8 random
+	client *client4           // (c)
+	open   *memstore.Open     // (c) of a lock state, that of its open
+	owner  *openOwner         // (c) the same
+	of     *state             // (c) of a lock state: its open; nil in an open's
+	locker memstore.LockOwner // (c) of a lock state
+
+	seq    atomic.Uint32 // (a) of the stateid; changes with owner.mu held
+	access atomic.Uint32 // (a) of an open, as in OPEN; changes with owner.mu held
+	deny   uint32        // (owner.mu)
+	asked  [2]uint8      // (owner.mu) which access and which deny OPENs asked for, as bits
+	locks  []*state      // (owner.mu) of an open
+	ended  bool          // (owner.mu) closed or freed
+
+	next, prev *state // (client.mu)
+}
+
+// stateid is the state's on the wire.
+func (st *state) stateid() nfs4.Stateid { return nfs4.Stateid{Seq: st.seq.Load(), Other: st.other} }
+
+// bump counts a change of the state. The number 0 is left out (RFC 8881 section
+// 8.2.2). Called with owner.mu held.
+func (st *state) bump() {
+	if st.seq.Add(1) == 0 {
+		st.seq.Store(1)
+	}
+}
+
+// openOwner is who opens, such as a user of the client.
+type openOwner struct {
+	client *client4 // (c)
+	name   string   // (c)
+	users  int      // (client.mu) calls that are about it now
+
+	mu    sync.Mutex
+	opens map[*memstore.Open]*state // (mu)
+}
+
+// newClients makes the empty set. A client has expired when it gave no sign of
+// life for expiry seconds; memory bounds what is kept of replies, in bytes.
+func newClients(expiry int64, now *atomic.Int64, memory int64) *clients {
+	cs := &clients{expiry: expiry, now: now, name: make([]byte, 16), records: make(map[string]*record)}
+	rand.Read(cs.name)
+	cs.memory.Store(memory)
+	return cs
+}
+
+// random64 is a number that nobody guesses.
+func random64() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// newClient makes a client that is not yet confirmed. Called with clients.mu
+// held.
+func (k *call) newClient(owner string, verifier uint64) (*client4, nfs4.Status) {
+	cs := k.c.s.clients
+	if len(cs.records) >= maxClients && !cs.makeRoom() {
+		return nil, nfs4.ErrDelay
+	}
+	if r := cs.records[owner]; r != nil && r.unconfirmed != nil {
+		cs.drop(r.unconfirmed)
+	}
+	index := cs.all.number()
+	cl := &client4{
+		s:        cs,
+		id:       random64()<<24 | uint64(index)&(1<<24-1),
+		owner:    owner,
+		verifier: verifier,
+		who:      k.principal(),
+		owners:   make(map[string]*openOwner),
+	}
+	cl.holder.Name = "nfs client " + k.c.peer.Addr().String()
+	cl.renew()
+	cs.all.put(index, cl)
+	r := cs.records[owner]
+	if r == nil {
+		r = new(record)
+		cs.records[owner] = r
+	}
+	r.unconfirmed = cl
+	return cl, nfs4.OK
+}
+
+// client finds a client by its id, or returns nil.
+func (cs *clients) client(id uint64) *client4 {
+	cl := cs.all.get(uint32(id & (1<<24 - 1)))
+	if cl == nil || cl.id != id {
+		return nil
+	}
+	return cl
+}
+
+// confirm makes a client the one that has its name. Whoever had it before has
+// started anew and holds nothing any more. Called with clients.mu held.
+func (cs *clients) confirm(cl *client4) {
+	r := cs.records[cl.owner]
+	if old := r.confirmed; old != nil && old != cl {
+		cs.drop(old)
+	}
+	r.confirmed = cl
+	if r.unconfirmed == cl {
+		r.unconfirmed = nil
+	}
+}
+
+// drop ends a client and everything that it holds. Called with clients.mu held.
+func (cs *clients) drop(cl *client4) {
+	cl.mu.Lock()
+	if cl.gone.Load() {
+		cl.mu.Unlock()
+		return
+	}
+	cl.gone.Store(true)
+	sessions, states := cl.sessions, cl.states
+	cl.sessions, cl.states, cl.count = nil, nil, 0
+	clear(cl.owners)
+	cl.mu.Unlock()
+
+	for _, sess := range sessions {
+		cs.endSession(sess)
+	}
+	for st := states; st != nil; st = st.next {
+		cs.forget(st)
+		st.open.Close()
+	}
+	cs.all.remove(uint32(cl.id & (1<<24 - 1)))
+	r := cs.records[cl.owner]
+	switch cl {
+	case r.confirmed:
+		r.confirmed = nil
+	case r.unconfirmed:
+		r.unconfirmed = nil
+	}
+	if *r == (record{}) {
+		delete(cs.records, cl.owner)
+	}
+}
+
+// dropAll ends all clients, when the server stops.
+func (cs *clients) dropAll() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.all.each(cs.drop)
+}
+
+// makeRoom drops a client that nobody will miss: the one that was not heard of
+// for longest of those that have expired, or were never confirmed. It reports
+// false if there is none. Called with clients.mu held.
+func (cs *clients) makeRoom() bool {
+	var oldest *client4
+	cs.all.each(func(cl *client4) {
+		if !cl.expired() && cs.records[cl.owner].confirmed == cl {
+			return
+		}
+		if oldest == nil || cl.seen.Load() < oldest.seen.Load() {
+			oldest = cl
+		}
+	})
+	if oldest == nil {
+		return false
+	}
+	cs.drop(oldest)
+	return true
+}
+
+// sweep drops clients that have expired. One that holds something gets as much
+// time again: it may only have lost its connection.
+func (cs *clients) sweep() {
+	cs.all.each(func(cl *client4) {
+		if !cl.expired() {
+			return
+		}
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		if idle := cl.idle(); idle > 2*cs.expiry || idle > cs.expiry && !cl.holds() {
+			cs.drop(cl)
+		}
+	})
+}
+
+// idle is for how long the client was not heard of, in seconds.
+func (cl *client4) idle() int64 {
+	return cl.s.now.Load() - cl.seen.Load() - 1 // the clock is up to a second behind where seen is set
+}
+
+func (cl *client4) expired() bool { return cl.idle() > cl.s.expiry }
+
+// renew notes a sign of life.
+func (cl *client4) renew() {
+	if now := cl.s.now.Load(); cl.seen.Load() != now {
+		cl.seen.Store(now)
+	}
+}
+
+// holds tells whether the client has anything open or locked, busy whether it
+// has that or a session.
+func (cl *client4) holds() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.states != nil
+}
+
+func (cl *client4) busy() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.states != nil || len(cl.sessions) > 0
+}
+
+// add makes a state known by a stateid. The client may have been dropped
+// meanwhile, or have too much already.
+func (cl *client4) add(st *state) nfs4.Status {
+	cs := cl.s
+	if cs.count.Add(1) > maxStates {
+		cs.count.Add(-1)
+		cs.mu.Lock()
+		cs.makeRoom()
+		cs.mu.Unlock()
+		return nfs4.ErrDelay
+	}
+	index := cs.states.number()
+	binary.BigEndian.PutUint32(st.other[:], index)
+	binary.BigEndian.PutUint64(st.other[4:], random64())
+	st.seq.Store(1)
+
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	status := nfs4.OK
+	switch {
+	case cl.gone.Load():
+		status = nfs4.ErrExpired
+	case cl.count >= maxStatesOfClient:
+		status = nfs4.ErrDelay
+	}
+	if status != nfs4.OK {
+		cs.count.Add(-1)
+		cs.states.forget(index)
+		return status
+	}
+	if st.next = cl.states; st.next != nil {
+		st.next.prev = st
+	}
+	cl.states = st
+	cl.count++
+	cs.states.put(index, st)
+	return nfs4.OK
+}
+
+// remove undoes add. Called with owner.mu held.
+func (cl *client4) remove(st *state) {
+	st.ended = true
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.gone.Load() {
+		return // drop does it
+	}
+	if st.next != nil {
+		st.next.prev = st.prev
+	}
+	if st.prev != nil {
+		st.prev.next = st.next
+	} else {
+		cl.states = st.next
+	}
+	cl.count--
+	cl.s.forget(st)
+}
+
+// forget ends a stateid.
+func (cs *clients) forget(st *state) {
+	cs.states.remove(binary.BigEndian.Uint32(st.other[:]))
+	cs.count.Add(-1)
+}
+
+// state finds what a stateid names, for the compound's client. The special
+// stateids name nothing.
+func (m *compound) state(sid *nfs4.Stateid) (*state, nfs4.Status) {
+	if *sid == nfs4.CurrentStateid {
+		*sid = m.sid
+	}
+	if sid.Special() {
+		return nil, nfs4.ErrBadStateid
+	}
+	st := m.k.c.s.clients.states.get(binary.BigEndian.Uint32(sid.Other[:]))
+	if st == nil || st.other != sid.Other || st.client != m.client {
+		return nil, nfs4.ErrBadStateid
+	}
+	return st, st.at(sid)
+}
+
+// at compares the number in a stateid with the state's, RFC 8881 section 8.2.2.
+func (st *state) at(sid *nfs4.Stateid) nfs4.Status {
+	switch ahead := int32(sid.Seq - st.seq.Load()); {
+	case sid.Seq == 0 || ahead == 0:
+		return nfs4.OK
+	case ahead > 0:
+		return nfs4.ErrBadStateid
+	}
+	return nfs4.ErrOldStateid
+}
+
+// openOf is the open by which a READ, WRITE or change of size with a stateid is
+// made; nil for the special stateids that stand for none (RFC 8881 section
+// 8.2.3).
+func (m *compound) openOf(sid *nfs4.Stateid, want memstore.Access) (*memstore.Open, nfs4.Status) {
+	if *sid == nfs4.AnonymousStateid || *sid == nfs4.BypassStateid {
+		return nil, nfs4.OK
+	}
+	st, status := m.state(sid)
+	if status != nfs4.OK {
+		return nil, status
+	}
+	if st.open.Inode() != m.cur.i {
+		return nil, nfs4.ErrBadStateid
+	}
+	open := st
+	if st.of != nil {
+		open = st.of
+	}
+	access := open.access.Load()
+	if want&memstore.AccessRead != 0 && access&nfs4.ShareRead == 0 || want&memstore.AccessWrite != 0 && access&nfs4.ShareWrite == 0 {
+		return nil, nfs4.ErrOpenMode
+	}
+	return st.open, nfs4.OK
+}
+
+// enter finds what a stateid names in the current file, and locks its owner
+// until leave.
+func (m *compound) enter(sid *nfs4.Stateid) (*state, nfs4.Status) {
+	st, status := m.state(sid)
+	if status != nfs4.OK {
+		return nil, status
+	}
+	if st.open.Inode() != m.cur.i {
+		return nil, nfs4.ErrBadStateid
+	}
+	return st, st.enter(sid)
+}
+
+// enter locks the owner of a state that was found by sid, until leave, unless
+// the state has ended or changed meanwhile.
+func (st *state) enter(sid *nfs4.Stateid) nfs4.Status {
+	o, cl := st.owner, st.client
+	cl.mu.Lock()
+	o.users++
+	cl.mu.Unlock()
+	o.mu.Lock()
+	status := st.at(sid)
+	if st.ended || cl.gone.Load() {
+		status = nfs4.ErrBadStateid
+	}
+	if status != nfs4.OK {
+		o.leave()
+	}
+	return status
+}
+
+// openOwner finds or makes an open owner, and locks it until leave. It returns
+// nil if the client was dropped or has too many.
+func (cl *client4) openOwner(name []byte) *openOwner {
+	cl.mu.Lock()
+	o := cl.owners[string(name)]
+	if o == nil {
+		if cl.gone.Load() || len(cl.owners) >= maxOwners {
+			cl.mu.Unlock()
+			return nil
+		}
+		o = &openOwner{client: cl, name: string(name), opens: make(map[*memstore.Open]*state)}
+		cl.owners[o.name] = o
+	}
+	o.users++
+	cl.mu.Unlock()
+	o.mu.Lock()
+	return o
+}
+
+// leave unlocks an owner. One that has nothing open is forgotten.
+func (o *openOwner) leave() {
+	cl := o.client
+	cl.mu.Lock()
+	o.users--
+	if o.users == 0 && len(o.opens) == 0 && cl.owners[o.name] == o {
+		delete(cl.owners, o.name)
+	}
+	cl.mu.Unlock()
+	o.mu.Unlock()
+}
+
+// lockOwner is what a lock owner is to the store. Its id begins with the
+// client's, so that others can be told who is in their way.
+func (cl *client4) lockOwner(name []byte) memstore.LockOwner {
+	return memstore.LockOwner{Holder: &cl.holder, ID: string(append(binary.BigEndian.AppendUint64(nil, cl.id), name...))}
+}
+
+// table finds what clients name by an index with one atomic load. What is found
+// there has to be compared with the rest of the name.
+type table[T any] struct {
+	chunks atomic.Pointer[[]*tableChunk[T]]
+
+	mu   sync.Mutex
+	free []uint32 // (mu)
+	next uint32   // (mu)
+}
+
+const tableChunkSize = 256
+
+type tableChunk[T any] [tableChunkSize]atomic.Pointer[T]
+
+func (t *table[T]) get(index uint32) *T {
+	chunks := t.chunks.Load()
+	if chunks == nil || int(index/tableChunkSize) >= len(*chunks) {
+		return nil
+	}
+	return (*chunks)[index/tableChunkSize][index%tableChunkSize].Load()
+}
+
+// number takes an index that is free, for put or forget.
+func (t *table[T]) number() uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.free); n > 0 {
+		index := t.free[n-1]
+		t.free = t.free[:n-1]
+		return index
+	}
+	index := t.next
+	t.next++
+	var chunks []*tableChunk[T]
+	if p := t.chunks.Load(); p != nil {
+		chunks = *p
+	}
+	if int(index/tableChunkSize) >= len(chunks) {
+		// Appending may write behind the end of a slice that readers hold,
+		// which they do not look at.
+		chunks = append(chunks, new(tableChunk[T]))
+		t.chunks.Store(&chunks)
+	}
+	return index
+}
+
+func (t *table[T]) put(index uint32, v *T) {
+	(*t.chunks.Load())[index/tableChunkSize][index%tableChunkSize].Store(v)
+}
+
+func (t *table[T]) forget(index uint32) {
+	t.mu.Lock()
+	t.free = append(t.free, index)
+	t.mu.Unlock()
+}
+
+func (t *table[T]) remove(index uint32) {
+	t.put(index, nil)
+	t.forget(index)
+}
+
+// each calls fn for everything there is. What comes or goes meanwhile may be
+// left out.
+func (t *table[T]) each(fn func(*T)) {
+	chunks := t.chunks.Load()
+	if chunks == nil {
+		return
+	}
+	for _, c := range *chunks {
+		for i := range c {
+			if v := c[i].Load(); v != nil {
+				fn(v)
+			}
+		}
+	}
+}
