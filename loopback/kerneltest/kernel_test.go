@@ -227,20 +227,36 @@ func TestPosix(t *testing.T) {
 	n.guest(10*time.Minute, "posix.sh", "TestMount")
 }
 
+// TestPosix4 is the same by version 4.
+func TestPosix4(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"4.2", "4.1"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			n := newNetwork(t)
+			n.serve("--size", "512M")
+			n.guest(10*time.Minute, "posix.sh", "vers="+version, "TestMount")
+		})
+	}
+}
+
 func TestFsx(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"native", "go-nfs"} {
-		if engine != "native" && !long {
+	for _, c := range []struct {
+		version, engine string
+		always          bool
+	}{{"3", "native", true}, {"4.2", "native", true}, {"4.1", "native", false}, {"3", "go-nfs", false}} {
+		if !c.always && !long {
 			continue
 		}
-		t.Run(engine, func(t *testing.T) {
+		t.Run(c.engine+c.version, func(t *testing.T) {
 			n := newNetwork(t)
-			n.serve("--size", "512M", "--nfs-engine", engine)
-			howLong := 2 * time.Minute
+			n.serve("--size", "512M", "--nfs-engine", c.engine)
+			howLong := time.Minute
 			if long {
 				howLong = 15 * time.Minute
 			}
-			n.guest(howLong+5*time.Minute, "posix.sh", "TestFsx", "-test.parallel=3", "-test.timeout=30m", "-fsx.time", howLong.String())
+			n.guest(howLong+5*time.Minute, "posix.sh", "vers="+c.version, "TestFsx", "-test.parallel=3", "-test.timeout=30m", "-fsx.time", howLong.String())
 		})
 	}
 }
@@ -255,21 +271,30 @@ func TestLocks(t *testing.T) {
 
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	for _, part := range []string{"build", "files"} {
-		t.Run(part, func(t *testing.T) {
-			t.Parallel()
-			n := newNetwork(t)
-			n.serve("--size", "512M")
-			n.guest(10*time.Minute, "programs.sh", part)
-		})
+	for _, version := range []string{"3", "4.2", "4.1"} {
+		if version == "4.1" && !long {
+			continue
+		}
+		for _, part := range []string{"build", "files"} {
+			t.Run(version+"/"+part, func(t *testing.T) {
+				t.Parallel()
+				n := newNetwork(t)
+				n.serve("--size", "512M")
+				n.guest(10*time.Minute, "programs.sh", "vers="+version, part)
+			})
+		}
 	}
 }
 
 func TestFull(t *testing.T) {
 	t.Parallel()
-	n := newNetwork(t)
-	n.serve("--size", "32M", "--inodes", "600")
-	n.guest(5*time.Minute, "full.sh")
+	for _, version := range []string{"3", "4.2"} {
+		t.Run(version, func(t *testing.T) {
+			n := newNetwork(t)
+			n.serve("--size", "32M", "--inodes", "600")
+			n.guest(5*time.Minute, "full.sh", "vers="+version)
+		})
+	}
 }
 
 // TestExports mounts without port options, by our port mapper and by Debian's,

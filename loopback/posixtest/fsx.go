@@ -285,6 +285,9 @@ func (x *fsx) punch() string {
 func (x *fsx) allocate() string {
 	off, n := x.span(x.Size)
 	mode := uint32(x.rnd.IntN(2)) * unix.FALLOC_FL_KEEP_SIZE
+	if x.Lacks&KeepSize != 0 {
+		mode = 0
+	}
 	x.must(unix.Fallocate(x.fd, mode, int64(off), int64(n)))
 	if mode == 0 {
 		x.resize(max(len(x.want), off+n))

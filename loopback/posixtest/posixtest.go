@@ -24,13 +24,18 @@ const (
 	Xattr                           // extended attributes in the user namespace
 	HoleSearch                      // SEEK_HOLE and SEEK_DATA find holes
 	Fallocate                       // fallocate: preallocation and punched holes
+	KeepSize                        // fallocate takes space behind the end of a file
 	Tmpfile                         // O_TMPFILE
 	RenameFlags                     // renameat2 with RENAME_NOREPLACE and RENAME_EXCHANGE
 	DirectIO                        // O_DIRECT
 	BirthTime                       // statx reports STATX_BTIME
 
 	// NFS3 is what a Linux NFSv3 client cannot offer, whatever the server does.
-	NFS3 = Local | Xattr | HoleSearch | Fallocate | Tmpfile | RenameFlags | BirthTime
+	NFS3 = Local | Xattr | HoleSearch | Fallocate | KeepSize | Tmpfile | RenameFlags | BirthTime
+	// NFS41 and NFS42 are the same of version 4.1, and 4.2, which has added the
+	// operations for what is missing there.
+	NFS41 = NFS3
+	NFS42 = Local | KeepSize | Tmpfile | RenameFlags | BirthTime
 )
 
 var featureNames = []struct {
@@ -38,9 +43,9 @@ var featureNames = []struct {
 	f    Feature
 }{
 	{"root", Root}, {"local", Local}, {"locks", Locks}, {"xattr", Xattr},
-	{"holes", HoleSearch}, {"fallocate", Fallocate}, {"tmpfile", Tmpfile},
+	{"holes", HoleSearch}, {"fallocate", Fallocate}, {"keepsize", KeepSize}, {"tmpfile", Tmpfile},
 	{"renameflags", RenameFlags}, {"direct", DirectIO}, {"btime", BirthTime},
-	{"nfs3", NFS3},
+	{"nfs3", NFS3}, {"nfs4.1", NFS41}, {"nfs4.2", NFS42},
 }
 
 // ParseFeatures reads a comma-separated list of features, such as "nfs3,root".
@@ -62,7 +67,7 @@ next:
 func (f Feature) String() string {
 	var names []string
 	for _, n := range featureNames {
-		if f&n.f == n.f && n.f != NFS3 {
+		if f&n.f == n.f && !strings.HasPrefix(n.name, "nfs") {
 			names = append(names, n.name)
 		}
 	}

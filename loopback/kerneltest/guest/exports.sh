@@ -1,4 +1,4 @@
-# exports.sh: mounts by every name, with and without the port mapper, and what
+# exports.sh: mounts by every name and version, with and without the port mapper, and what
 # an export allows. The exports are ramdisk, ro (read-only, /ro of the same
 # store) and anon (all squashed, a store of its own).
 . "$HOSTDIR/lib.sh"
@@ -23,7 +23,7 @@ portmap() {
 }
 refused() {
 	(! nfs /nothere /mnt/none) 2>&1 | grep -i 'no such file\|access denied'
-	(! mount -t nfs -o vers=4.2,proto=tcp "$server:/" /mnt/none) 2>&1 | grep -i 'protocol not supported\|requested NFS version'
+	(! mount -t nfs -o vers=4.0,proto=tcp "$server:/" /mnt/none) 2>&1 | grep -i 'protocol not supported\|requested NFS version'
 }
 readonly_export() {
 	mkdir -p /mnt/root/ro
@@ -41,9 +41,22 @@ anonymous() {
 	(! chown 0 /mnt/anon/file) 2>&1 | grep 'not permitted'
 }
 
+# Version 4 has all exports below one root, each a file system of its own.
+version4() {
+	local version=4.2
+	nfs / /mnt/all
+	want 'anon ramdisk ro' "$(ls /mnt/all | xargs)" 'exports'
+	want "$(stat -c %i /mnt/root/sub/deep/file)" "$(stat -c %i /mnt/all/ramdisk/sub/deep/file)" 'inode'
+	(! touch /mnt/all/new) 2>&1 | grep 'Read-only'
+	(! touch /mnt/all/ro/new) 2>&1 | grep 'Read-only'
+	nfs /ramdisk/sub /mnt/sub4
+	want one "$(cat /mnt/sub4/deep/file)" 'file'
+}
+
 step 'mount by every name' names
 step 'port mapper' portmap
 step 'refusals' refused
 step 'a read-only export' readonly_export
 step 'an export for anyone' anonymous
+step 'version 4' version4
 finish

@@ -60,7 +60,8 @@ short_database() {
 }
 
 # By itself the client tells of space in units of its largest write.
-step 'mount' nfs /ramdisk /mnt/disk bsize=4096
+step 'mount' nfs / /mnt/disk bsize=4096
+[ $failed = 0 ] || finish
 cd /mnt/disk || exit 1
 for round in 1 2; do
 	step "fill the disk ($round)" fill

@@ -1,5 +1,12 @@
 # lib.sh: what the guest's scripts share.
+# A first argument vers=N has nfs mount by that version of NFS, else it is 3.
 server=10.77.0.1
+version=3
+case ${1-} in vers=*)
+	version=${1#vers=}
+	shift
+	;;
+esac
 failed=0
 
 # step NAME COMMAND...: runs the command, with errexit, and prints one line; if
@@ -24,10 +31,14 @@ want() {
 	[ "$1" = "$2" ] || { echo "$3: got '$2', want '$1'"; return 1; }
 }
 
-# nfs PATH FOLDER [OPTIONS]: mounts the server's export.
+# nfs PATH FOLDER [OPTIONS]: mounts the server's export; version 4.2 is what the
+# client takes by itself.
 nfs() {
+	local options=vers=$version,proto=tcp
+	case $version in 3) options+=,nolock ;; 4.2) options=proto=tcp ;; esac
 	mkdir -p "$2"
-	mount -t nfs -o "vers=3,nolock,proto=tcp${3:+,$3}" "$server:$1" "$2"
+	mount -t nfs -o "$options${3:+,$3}" "$server:$1" "$2"
+	grep -F " $2 nfs" /proc/mounts | grep -F "vers=$version"
 }
 
 # finish: unmounts everything, and fails if a step did.

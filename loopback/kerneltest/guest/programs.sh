@@ -127,7 +127,8 @@ big_file() {
 	rm big big.sum
 }
 
-step 'mount' nfs /ramdisk /mnt/disk
+step 'mount' nfs / /mnt/disk
+[ $failed = 0 ] || finish
 cd /mnt/disk || exit 1
 case $1 in
 build)
