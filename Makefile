@@ -1,7 +1,7 @@
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
-PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64 freebsd/amd64
 FUZZTIME  := 10s
 BENCHFLAGS :=
 OLD := HEAD~1

@@ -22,16 +22,16 @@ import (
 	"time"
 )
 
-// binary is the program under test.
-var binary string
+// program is the program under test.
+var program string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "ramserver")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "ramserver.exe")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	program = filepath.Join(dir, "ramserver.exe")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		os.Exit(1)
 	}
@@ -65,7 +65,7 @@ type result struct {
 func ramserver(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Start()
 	if err != nil {
@@ -91,7 +91,7 @@ type server struct {
 func start(t *testing.T, state, name string, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, state: state, name: name, errs: new(bytes.Buffer), ended: make(chan struct{})}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--state-dir", state, "--name", name, "--size", "64M", "--nfs-port", "0", "--portmap", "off"}, args...)...)
+	s.cmd = exec.Command(program, append([]string{"serve", "--state-dir", state, "--name", name, "--size", "64M", "--nfs-port", "0", "--portmap", "off"}, args...)...)
 	s.cmd.Stderr = s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

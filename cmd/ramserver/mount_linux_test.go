@@ -288,7 +288,7 @@ func TestMountMistakes(t *testing.T) {
 // The same files over the network and in the foreground, until a signal.
 func TestMountAndServe(t *testing.T) {
 	d := newDisk(t)
-	cmd := exec.Command(binary, "mount", d.dir, "--state-dir", d.state, "--size", "64M", "--via", "fuse", "--foreground", "--nfs-port", "0", "--portmap", "off")
+	cmd := exec.Command(program, "mount", d.dir, "--state-dir", d.state, "--size", "64M", "--via", "fuse", "--foreground", "--nfs-port", "0", "--portmap", "off")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -320,7 +320,7 @@ func TestMountAndServe(t *testing.T) {
 func TestMountHelper(t *testing.T) {
 	d := newDisk(t)
 	helper := filepath.Join(t.TempDir(), helperName)
-	if err := os.Symlink(binary, helper); err != nil {
+	if err := os.Symlink(program, helper); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

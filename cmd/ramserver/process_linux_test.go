@@ -160,7 +160,7 @@ func TestControlOwner(t *testing.T) {
 	if err := os.Chown(state, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Open(binary) // in a folder that only root can enter
+	exe, err := os.Open(program) // in a folder that only root can enter
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,10 @@ import (
 
 func defaultStateDir() (string, error) {
 	if os.Geteuid() == 0 {
-		if runtime.GOOS == "darwin" {
-			return "/var/run/ramserver", nil
+		if runtime.GOOS == "linux" {
+			return "/run/ramserver", nil
 		}
-		return "/run/ramserver", nil
+		return "/var/run/ramserver", nil
 	}
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {

@@ -29,7 +29,7 @@ var errnos = map[error]syscall.Errno{
 	memstore.ErrNotSupported:   syscall.ENOTSUP,
 	memstore.ErrNotSymlink:     syscall.EINVAL,
 	memstore.ErrNotSync:        syscall.EAGAIN,
-	memstore.ErrNoXattr:        syscall.ENODATA,
+	memstore.ErrNoXattr:        errNoXattr,
 	memstore.ErrPerm:           syscall.EPERM,
 	memstore.ErrRange:          syscall.ERANGE,
 	memstore.ErrShareViolation: syscall.EBUSY,

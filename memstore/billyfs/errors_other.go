@@ -1,0 +1,7 @@
+//go:build !darwin && !freebsd
+
+package billyfs
+
+import "syscall"
+
+const errNoXattr = syscall.ENODATA
