@@ -119,9 +119,6 @@ func (s *server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 		}
 		out.Fh = s.files.add(&file{i, o})
 		out.OpenFlags = openFlags(in.Flags)
-		if in.Flags&unix.O_ACCMODE == unix.O_RDONLY && !s.locked(i) {
-			out.OpenFlags |= fuse.FOPEN_NOFLUSH
-		}
 		return nil
 	})
 }
@@ -158,8 +155,6 @@ func (s *server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, 
 			// The kernel takes these attributes for the newest, which they need
 			// not be for an inode that it may know.
 			out.SetAttrTimeout(0)
-		} else if in.Flags&unix.O_ACCMODE == unix.O_WRONLY {
-			out.OpenFlags |= fuse.FOPEN_NOFLUSH
 		}
 		return nil
 	})
@@ -206,10 +201,9 @@ func openFlags(flags uint32) uint32 {
 func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { s.files.remove(in.Fh) }
 
 // Flush comes with every close of a descriptor, which drops the fcntl locks
-// that the process has on the file. It is spared (FOPEN_NOFLUSH) where there are
-// hardly any: a file opened for reading while nobody had locked it, and one that
-// was made to be written. Locks taken through such a descriptor itself end with
-// it; those that its process took through another stay until that is closed.
+// that the process has on the file, whichever descriptor they were taken through
+// (POSIX, close). The kernel sends no other request for that, so no open can do
+// without it.
 func (s *server) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if f := s.file(in.Fh); f != nil && s.posixLocks.Load() {
 		f.open.Unlock(memstore.LockArgs{Owner: s.lockOwner(in.LockOwner, false)})

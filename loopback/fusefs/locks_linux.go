@@ -21,15 +21,6 @@ func (s *server) lockOwner(id uint64, flock bool) memstore.LockOwner {
 	return memstore.LockOwner{Holder: s.holder, ID: string(b[:])}
 }
 
-// locked tells whether anybody has locked any part of the file.
-func (s *server) locked(i *memstore.Inode) bool {
-	if !s.posixLocks.Load() {
-		return false
-	}
-	_, err := i.TestLock(memstore.LockArgs{Owner: memstore.LockOwner{Holder: s.holder}, Exclusive: true})
-	return err != nil
-}
-
 // lockArgs is a request's lock. The kernel counts the last byte in, and the
 // largest offset stands for all behind it.
 func (s *server) lockArgs(in *fuse.LkIn) memstore.LockArgs {

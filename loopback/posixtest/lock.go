@@ -168,6 +168,33 @@ func rangeLocksEnd(e *env) {
 	e.ok(a.lock(exclusive, 0, 0))
 	e.fails(unix.EAGAIN, b.lock(exclusive, 0, 1))
 	a.end()
+	// Any descriptor of the file does it, also a copy of one that was opened when
+	// nobody had locked the file.
+	for _, how := range []struct {
+		flags int
+		kind  int16
+	}{{unix.O_WRONLY | unix.O_CREAT, exclusive}, {unix.O_RDONLY, shared}} {
+		var c locker
+		c.task, err = startTask(nil)
+		e.ok(err)
+		e.ok(c.do(func() (err error) {
+			c.fd, err = unix.Open(e.p("copied"), how.flags|unix.O_CLOEXEC, 0644)
+			return err
+		}))
+		other := e.locker("copied")
+		e.ok(c.lock(how.kind, 0, 0))
+		e.fails(unix.EAGAIN, other.lock(exclusive, 0, 1))
+		e.ok(c.do(func() error {
+			fd, err := unix.Dup(c.fd)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		}))
+		e.ok(other.lock(exclusive, 0, 1), "lock after the other closed a copy of its descriptor")
+		e.ok(other.lock(unlock, 0, 0))
+		c.end()
+	}
 	lk := rng(exclusive, 0, 1)
 	e.ok(b.do(func() error {
 		return retry(func() error { return unix.FcntlFlock(uintptr(b.fd), unix.F_SETLKW, &lk) })
