@@ -14,13 +14,24 @@ const MaxLocks = 1 << 16
 type LockOwner struct {
 	Holder *Holder
 	ID     string
+	Class  LockClass
 }
+
+// LockClass tells apart what does not see each other on one machine. What has
+// none, as locks that come by a network, conflicts with both.
+type LockClass = interval.Class
+
+const (
+	LockFcntl LockClass = interval.Fcntl // does not see LockFlock, as in Linux
+	LockFlock LockClass = interval.Flock // does not see LockFcntl
+)
 
 // LockArgs is a byte range and how to lock it.
 type LockArgs struct {
 	Owner     LockOwner // of an advisory lock; a mandatory one belongs to the open
 	Off, N    uint64    // N 0: to the largest offset, but of a mandatory lock no byte
 	Exclusive bool
+	PID       uint32 // of the local process that asks, or 0
 	// Mandatory locks are SMB's: exact ranges that stack, and that stop the
 	// reads and writes of others (MS-FSA 2.1.5.8). The rest are POSIX's:
 	// advisory, merged per owner.
@@ -34,6 +45,7 @@ type LockInfo struct {
 	Owner     LockOwner // zero for a mandatory lock
 	Off, N    uint64    // N 0: to the largest offset
 	Exclusive bool
+	PID       uint32 // of the local process that has it, or 0
 }
 
 // lockKey owns ranges: an open its mandatory ones, a lock owner its advisory
@@ -49,9 +61,11 @@ func (a LockArgs) lock(o *Open) interval.Lock[lockKey] {
 		Owner: lockKey{owner: a.Owner},
 		Start: a.Off, End: a.Off + a.N,
 		Exclusive: a.Exclusive,
+		Class:     a.Owner.Class,
+		PID:       a.PID,
 	}
 	if a.Mandatory {
-		l.Owner, l.Kind = lockKey{open: o}, interval.Exact
+		l.Owner, l.Kind, l.Class = lockKey{open: o}, interval.Exact, interval.Any
 	}
 	if l.End < l.Start || a.N == 0 && !a.Mandatory {
 		l.End = interval.EOF
@@ -60,7 +74,7 @@ func (a LockArgs) lock(o *Open) interval.Lock[lockKey] {
 }
 
 func lockInfo(l interval.Lock[lockKey]) LockInfo {
-	info := LockInfo{Owner: l.Owner.owner, Off: l.Start, N: l.End - l.Start, Exclusive: l.Exclusive}
+	info := LockInfo{Owner: l.Owner.owner, Off: l.Start, N: l.End - l.Start, Exclusive: l.Exclusive, PID: l.PID}
 	if l.End == interval.EOF {
 		info.N = 0
 	}

@@ -164,6 +164,53 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// TestLockClasses: the flock and fcntl locks of one machine do not see each
+// other; what has no class, and a mandatory lock, sees both.
+func TestLockClasses(t *testing.T) {
+	s := newStore(t, 1<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	local, client := &Holder{Name: "local"}, &Holder{Name: "client"}
+	o := mustOpen(t, f, OpenArgs{Access: AccessRead | AccessWrite})
+	defer o.Close()
+	fcntl := LockArgs{Owner: LockOwner{local, "1", LockFcntl}, N: 10, Exclusive: true, PID: 7}
+	flock := LockArgs{Owner: LockOwner{local, "1", LockFlock}, Exclusive: true, PID: 8}
+	nfs := LockArgs{Owner: LockOwner{client, "1", 0}, Exclusive: true}
+	smb := LockArgs{N: 5, Exclusive: true, Mandatory: true}
+	for _, c := range []struct {
+		name    string
+		hold    []LockArgs
+		lock    LockArgs
+		want    error
+		wantPID uint32
+	}{
+		{"flock beside fcntl", []LockArgs{fcntl}, flock, nil, 0},
+		{"fcntl beside flock", []LockArgs{flock}, fcntl, nil, 0},
+		{"a client's against fcntl", []LockArgs{fcntl}, nfs, ErrLocked, 7},
+		{"a client's against flock", []LockArgs{flock}, nfs, ErrLocked, 8},
+		{"a client's against both", []LockArgs{flock, fcntl}, nfs, ErrLocked, 8},
+		{"fcntl against a client's", []LockArgs{nfs}, fcntl, ErrLocked, 0},
+		{"flock against a client's", []LockArgs{nfs}, flock, ErrLocked, 0},
+		{"mandatory against fcntl", []LockArgs{fcntl}, smb, ErrLocked, 7},
+		{"mandatory against flock", []LockArgs{flock}, smb, ErrLocked, 8},
+		{"fcntl against mandatory", []LockArgs{smb}, fcntl, ErrLocked, 0},
+		{"flock against mandatory", []LockArgs{smb}, flock, ErrLocked, 0},
+	} {
+		for _, l := range c.hold {
+			if _, err := o.Lock(l); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		info, err := o.Lock(c.lock)
+		wantErr(t, c.name, err, c.want)
+		if info.PID != c.wantPID {
+			t.Errorf("%s: process %d, want %d", c.name, info.PID, c.wantPID)
+		}
+		for _, l := range append(c.hold, c.lock) {
+			o.Unlock(l)
+		}
+	}
+}
+
 func TestWatch(t *testing.T) {
 	s := newStore(t, 4<<20)
 	c, root := Root(), s.Root()

@@ -13,12 +13,14 @@ import (
 // lockOwner is one of the kernel's lock owners: for fcntl a process or an open
 // file, for flock an open file.
 func (s *server) lockOwner(id uint64, flock bool) memstore.LockOwner {
-	var b [9]byte
-	binary.NativeEndian.PutUint64(b[:], id)
+	o := memstore.LockOwner{Holder: s.holder, Class: memstore.LockFcntl}
 	if flock {
-		b[8] = 1
+		o.Class = memstore.LockFlock
 	}
-	return memstore.LockOwner{Holder: s.holder, ID: string(b[:])}
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], id)
+	o.ID = string(b[:])
+	return o
 }
 
 // lockArgs is a request's lock. The kernel counts the last byte in, and the
@@ -28,6 +30,7 @@ func (s *server) lockArgs(in *fuse.LkIn) memstore.LockArgs {
 		Owner:     s.lockOwner(in.Owner, in.LkFlags&fuse.LK_FLOCK != 0),
 		Off:       in.Lk.Start,
 		Exclusive: in.Lk.Typ == unix.F_WRLCK,
+		PID:       in.Lk.Pid,
 	}
 	if in.Lk.End < math.MaxInt64 {
 		a.N = in.Lk.End - in.Lk.Start + 1
@@ -51,7 +54,7 @@ func (s *server) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) f
 	if st != fuse.EBUSY {
 		return st
 	}
-	out.Lk = fuse.FileLock{Start: l.Off, End: math.MaxInt64, Typ: unix.F_RDLCK}
+	out.Lk = fuse.FileLock{Start: l.Off, End: math.MaxInt64, Typ: unix.F_RDLCK, Pid: l.PID}
 	if l.N != 0 {
 		out.Lk.End = min(l.Off+l.N-1, math.MaxInt64)
 	}

@@ -3,6 +3,7 @@
 package posixtest
 
 import (
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ var lockTests = []test{
 	{"RangeLocksEnd", Locks, rangeLocksEnd},
 	{"OpenLocks", Locks, openLocks},
 	{"Flock", Locks, flock},
+	{"FlockBesideRangeLocks", Locks | Local, flockBesideRangeLocks},
 }
 
 func rng(kind int16, start, length int64) unix.Flock_t {
@@ -47,12 +49,14 @@ func (l *locker) lock(kind int16, start, length int64) error {
 	return l.do(func() error { return unix.FcntlFlock(uintptr(l.fd), unix.F_SETLK, &lk) })
 }
 
-// conflict is the first lock that stands against one of the given kind.
-func (l *locker) conflict(kind int16, start, length int64) (unix.Flock_t, error) {
+// conflict is the first lock that stands against one of the given kind, and
+// which process has it.
+func (l *locker) conflict(kind int16, start, length int64) (unix.Flock_t, int, error) {
 	lk := rng(kind, start, length)
 	err := l.do(func() error { return unix.FcntlFlock(uintptr(l.fd), unix.F_GETLK, &lk) })
+	pid := int(lk.Pid)
 	lk.Pid = 0
-	return lk, err
+	return lk, pid, err
 }
 
 // rangeLocks: locks of one process merge and split; those of two conflict
@@ -109,9 +113,12 @@ func rangeLocks(e *env) {
 		{19, 1, rng(exclusive, 10, 10)},
 		{20, 0, rng(unlock, 20, 0)},
 	} {
-		got, err := b.conflict(shared, c.start, c.length)
+		got, pid, err := b.conflict(shared, c.start, c.length)
 		e.ok(err)
 		e.equal(got, c.want, "F_GETLK", c.start, c.length)
+		if e.local() && got.Type != unlock {
+			e.equal(pid, os.Getpid(), "F_GETLK, process")
+		}
 	}
 	ro := e.open("f", unix.O_RDONLY, 0)
 	lk := rng(exclusive, 500, 1)
@@ -250,4 +257,29 @@ func flock(e *env) {
 	e.ok(unix.Flock(dup, unix.LOCK_EX))
 	e.ok(unix.Close(dup))
 	e.fails(unix.EWOULDBLOCK, unix.Flock(b, unix.LOCK_EX|unix.LOCK_NB), "a duplicate was closed")
+}
+
+// flockBesideRangeLocks: flock and fcntl do not see each other, in one process
+// or two, and each goes on standing against its like.
+func flockBesideRangeLocks(e *env) {
+	a, b := e.locker("f"), e.locker("f")
+	flock := func(l *locker, how int) error {
+		return l.do(func() error { return unix.Flock(l.fd, how|unix.LOCK_NB) })
+	}
+	e.ok(a.lock(exclusive, 0, 0))
+	e.ok(flock(a, unix.LOCK_EX), "flock over the process's own range lock")
+	e.ok(flock(a, unix.LOCK_UN))
+	e.ok(flock(b, unix.LOCK_EX), "flock over another's range lock")
+	e.fails(unix.EWOULDBLOCK, flock(a, unix.LOCK_SH))
+	e.fails(unix.EAGAIN, b.lock(shared, 5, 1))
+	e.ok(a.lock(unlock, 0, 0))
+	e.ok(b.lock(exclusive, 0, 10), "range lock over the process's own flock")
+	e.ok(a.lock(exclusive, 10, 10), "range lock over another's flock")
+	got, _, err := a.conflict(exclusive, 20, 0)
+	e.ok(err)
+	e.equal(got, rng(unlock, 20, 0), "F_GETLK against a flock")
+	e.ok(flock(b, unix.LOCK_UN))
+	e.fails(unix.EAGAIN, b.lock(exclusive, 10, 1), "range lock after the flock's end")
+	e.ok(flock(a, unix.LOCK_EX))
+	e.fails(unix.EWOULDBLOCK, flock(b, unix.LOCK_SH))
 }

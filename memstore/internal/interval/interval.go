@@ -9,6 +9,10 @@
 // an unlock names a range exactly as it was locked (MS-FSA 2.1.5.8, 2.1.5.9).
 // They are mandatory: ConflictIO tells what reads and writes they stop.
 //
+// Owners may be of classes that do not see each other: one machine's fcntl and
+// flock locks are both Posix, do not stop each other, and conflict with
+// everybody else's.
+//
 // A Set has no lock. Every method takes time in proportion to the number of
 // locks in the set, which its user has to bound.
 package interval
@@ -32,6 +36,17 @@ const (
 	Exact             // mandatory, stacked
 )
 
+// Class is what kind of lock an owner's are to the other owners.
+type Class uint8
+
+const (
+	Any   Class = iota // conflicts with every class
+	Fcntl              // does not conflict with Flock
+	Flock              // does not conflict with Fcntl
+)
+
+func (c Class) apart(d Class) bool { return c != d && c != Any && d != Any }
+
 // Lock is a lock on the bytes [Start, End).
 //
 // An Exact range may be empty (Start == End). It lies between two bytes, and
@@ -42,6 +57,8 @@ type Lock[O comparable] struct {
 	Start, End uint64
 	Exclusive  bool
 	Kind       Kind
+	Class      Class  // the same in all locks of an owner
+	PID        uint32 // is kept, and means nothing here
 }
 
 func (l *Lock[O]) overlaps(start, end uint64) bool {
@@ -59,8 +76,8 @@ type Set[O comparable] struct {
 
 // Conflict returns the first lock that forbids to add l.
 //
-// Locks of different owners or kinds conflict if they overlap and one is
-// exclusive. A Posix lock never conflicts with one of its own owner. An Exact
+// Locks of different owners or kinds conflict if they overlap, one is
+// exclusive, and their classes see each other. A Posix lock never conflicts with one of its own owner. An Exact
 // one does if it is exclusive itself; a shared one may be added to any of its
 // owner's.
 func (s *Set[O]) Conflict(l Lock[O]) (Lock[O], bool) {
@@ -70,7 +87,7 @@ func (s *Set[O]) Conflict(l Lock[O]) (Lock[O], bool) {
 		if !before(k.Start, l.End) {
 			break
 		}
-		if !l.Exclusive && !k.Exclusive || !k.overlaps(l.Start, l.End) {
+		if !l.Exclusive && !k.Exclusive || !k.overlaps(l.Start, l.End) || k.Class.apart(l.Class) {
 			continue
 		}
 		if k.Owner == l.Owner && k.Kind == l.Kind && (l.Kind == Posix || !l.Exclusive) {

@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// classes are those of the owners that have one.
+var classes = map[string]Class{"p": Fcntl, "q": Fcntl, "f": Flock, "g": Flock}
+
 // format writes a lock as owner, mode (r or w; R or W if Exact) and range.
 func format(l Lock[string]) string {
 	mode := [2][2]string{{"r", "w"}, {"R", "W"}}[l.Kind][map[bool]int{true: 1}[l.Exclusive]]
@@ -20,7 +23,7 @@ func format(l Lock[string]) string {
 
 func parse(s string) (l Lock[string]) {
 	var end string
-	l.Owner = s[:1]
+	l.Owner, l.Class = s[:1], classes[s[:1]]
 	l.Kind = map[bool]Kind{true: Exact}[strings.ToUpper(s[1:2]) == s[1:2]]
 	l.Exclusive = strings.ToLower(s[1:2]) == "w"
 	fmt.Sscanf(s[2:], "%d-%s", &l.Start, &end)
@@ -76,6 +79,12 @@ func TestScripts(t *testing.T) {
 
 		{"kinds exclude each other", "+aw0-10 +bW5-6!aw0-10 +bR20-30 +aw25-26!bR20-30 +ar20-30", "aw0-10 bR20-30 ar20-30"},
 		{"kinds exclude each other, one owner", "+aw0-10 +aW5-6!aw0-10 +aW20-30 +ar20-30!aW20-30", "aw0-10 aW20-30"},
+
+		{"classes: flock beside fcntl", "+pw0-10 +fw0-eof +qw5-6!pw0-10 +gr0-eof!fw0-eof +pw20-30", "pw0-10 fw0-eof pw20-30"},
+		{"classes: another against both", "+pw0-10 +ar0-5!pw0-10 -pw0-10 +fw0-eof +ar0-5!fw0-eof", "fw0-eof"},
+		{"classes: both against another", "+aw0-10 +pr5-6!aw0-10 +fr0-eof!aw0-10", "aw0-10"},
+		{"classes: both against exact", "+aW0-10 +pr5-6!aW0-10 +fr0-eof!aW0-10", "aW0-10"},
+
 		{"unlock of one kind leaves the other", "+ar0-10 +aR0-10 -ar0-20 +ar0-10 -aR0-10", "ar0-10"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -207,6 +216,9 @@ func FuzzSet(f *testing.F) {
 				Owner: ops[0] & 3 % 3, Kind: Kind(ops[0] >> 2 & 1), Exclusive: ops[0]>>3&1 != 0,
 				Start: uint64(ops[1] % size), End: uint64(ops[2] % (size + 1)),
 			}
+			if l.Kind == Posix {
+				l.Class = Class(l.Owner)
+			}
 			if l.Start > l.End {
 				l.Start, l.End = l.End, l.Start
 			}
@@ -255,7 +267,8 @@ func FuzzSet(f *testing.F) {
 							continue
 						}
 						mine := l.Kind == Posix && byte(o) == l.Owner
-						want = want || !mine && (posix[o][i] == 2 || posix[o][i] == 1 && l.Exclusive)
+						apart := l.Kind == Posix && l.Owner+byte(o) == 3 // Fcntl and Flock
+						want = want || !mine && !apart && (posix[o][i] == 2 || posix[o][i] == 1 && l.Exclusive)
 					}
 				}
 				for _, k := range stack {
