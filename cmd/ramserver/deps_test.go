@@ -35,9 +35,10 @@ var mayImport = map[string][]string{
 		"github.com/willscott/go-nfs/...", "github.com/go-git/go-billy/v5/..."},
 	"export/nfs/bench": {"memstore/...", "export/...", "golang.org/x/sys/...", "github.com/..."},
 
-	"export/smb/wire": {},
-	"export/smb/ntlm": {"golang.org/x/crypto/..."},
-	"export/smb":      {"memstore", "export", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
+	"export/smb/wire":  {},
+	"export/smb/ntlm":  {"golang.org/x/crypto/..."},
+	"export/smb":       {"memstore", "export", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
+	"export/smb/bench": {"github.com/hirochachacha/go-smb2"},
 
 	// Plans know nothing of the store.
 	"loopback":        {"golang.org/x/sys/..."},

@@ -84,19 +84,18 @@ func makeSID(authority uint8, subs ...uint32) sid {
 	return sid(b)
 }
 
-// Users and groups are in the domains that Samba gave to those of POSIX, which
-// Linux's client and Samba's know. The second ones are those of Windows' NFS
-// server, which they set as well.
 var (
 	sidEveryone  = makeSID(1, 0)
 	sidAuthUsers = makeSID(5, 11)
-	sidNFSMode   = makeSID(5, 88, 3)
 )
 
+// Users and groups are in the domains that Samba gave to those of POSIX, which
+// Linux's client and Samba's know.
 func userSID(uid uint32) sid  { return makeSID(22, 1, uid) }
 func groupSID(gid uint32) sid { return makeSID(22, 2, gid) }
 
-// id is the number in a SID of POSIX: kind 1 is a user, 2 is a group, 3 a mode.
+// id is the number in a SID of POSIX: kind 1 is a user, 2 is a group, 3 a mode. It may
+// be of Windows' NFS server, S-1-5-88, which clients set as well.
 func (s sid) id(kind uint32) (id uint32, ok bool) {
 	last := len(s) - 4
 	if last < 8 {
