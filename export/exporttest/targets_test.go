@@ -15,28 +15,42 @@ import (
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/gonfs"
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/memstore"
 )
 
 var targets = []target{
 	{"store", startStore},
 	{"nfs3", func(t *testing.T) func(memstore.Cred) session {
-		return startNFS(t, func(table *export.Table) (server, error) {
-			return nfs.NewServer(nfs.Config{Exports: table})
-		})
+		addr := startNFS(t, newStore(t), native)
+		return func(c memstore.Cred) session { return enterNFS3(t, addr, c) }
+	}},
+	{nfs41, func(t *testing.T) func(memstore.Cred) session {
+		addr := startNFS(t, newStore(t), native)
+		return func(c memstore.Cred) session { return enterNFS4(t, addr, nfs4.Minor1, c) }
 	}},
 	{goNFS, func(t *testing.T) func(memstore.Cred) session {
-		return startNFS(t, func(table *export.Table) (server, error) {
+		addr := startNFS(t, newStore(t), func(table *export.Table) (server, error) {
 			return gonfs.NewServer(gonfs.Config{Exports: table})
 		})
+		return func(c memstore.Cred) session { return enterNFS3(t, addr, c) }
 	}},
 }
 
+func native(table *export.Table) (server, error) { return nfs.NewServer(nfs.Config{Exports: table}) }
+
 // word is the name of an error, the same for all targets.
 func word(err error) string {
-	var s nfs3.Status
-	if errors.As(err, &s) {
-		return strings.ToLower(s.String())
+	var s3 nfs3.Status
+	if errors.As(err, &s3) {
+		return strings.ToLower(s3.String())
+	}
+	var s4 nfs4.Status
+	if errors.As(err, &s4) {
+		if w := words4[s4]; w != "" {
+			return w
+		}
+		return strings.ToLower(s4.String())
 	}
 	for known, w := range words {
 		if errors.Is(err, known) {
@@ -65,6 +79,9 @@ var words = map[error]string{
 	memstore.ErrTooManyLinks: "mlink",
 	memstore.ErrXDev:         "xdev",
 }
+
+// words4 is what has another name in version 4 than in version 3.
+var words4 = map[nfs4.Status]string{nfs4.ErrAccess: "acces", nfs4.ErrNotSame: "not_sync"}
 
 func newStore(t *testing.T) *memstore.Store {
 	st, err := memstore.New(memstore.Config{Name: "suite", Size: 256 << 20, RootMode: 0o1777})
@@ -182,8 +199,8 @@ type nfsSession struct {
 	h []byte
 }
 
-func startNFS(t *testing.T, start func(*export.Table) (server, error)) func(memstore.Cred) session {
-	st := newStore(t)
+// startNFS serves st and returns where.
+func startNFS(t *testing.T, st *memstore.Store, start func(*export.Table) (server, error)) (addr string) {
 	table, err := export.New(&export.Export{Name: "suite", Store: st, Root: st.Root(),
 		Squash: export.SquashNone, Anon: export.DefaultAnon, InsecurePorts: true})
 	if err != nil {
@@ -197,7 +214,7 @@ func startNFS(t *testing.T, start func(*export.Table) (server, error)) func(mems
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
+	addr = l.Addr().String()
 	if os.Getuid() != 0 {
 		l = believing{l}
 	}
@@ -210,18 +227,20 @@ func startNFS(t *testing.T, start func(*export.Table) (server, error)) func(mems
 			t.Error(err)
 		}
 	})
-	return func(cred memstore.Cred) session {
-		c, err := client.Dial(t.Context(), addr, client.Options{UID: cred.UID, GID: cred.GID, Groups: cred.Groups})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		m, err := c.Mount("/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return nfsSession{c, bytes.Clone(m.FH)}
+	return addr
+}
+
+func enterNFS3(t *testing.T, addr string, cred memstore.Cred) nfsSession {
+	c, err := client.Dial(t.Context(), addr, client.Options{UID: cred.UID, GID: cred.GID, Groups: cred.Groups})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { c.Close() })
+	m, err := c.Mount("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nfsSession{c, bytes.Clone(m.FH)}
 }
 
 // believing hides whose socket a client has, which Linux tells the server, so

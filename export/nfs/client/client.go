@@ -1,6 +1,7 @@
-// Package client is a small NFS version 3 client that works on the wire: no
-// cache, no retransmission, no reconnection. Suites call its procedures one by
-// one; benchmarks drive thousands of calls through [Client.Run].
+// Package client is a small client of NFS versions 3, 4.1 and 4.2 that works on the
+// wire: no cache, no retransmission, no reconnection. Suites call its procedures
+// one by one; benchmarks drive thousands of calls through [Client.Run], or
+// [Session.Run] of version 4.
 package client
 
 import (

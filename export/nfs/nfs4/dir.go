@@ -128,8 +128,8 @@ func (a *ReadDirArgs) Encode(w *xdr.Writer) {
 }
 
 // ReadDirRes is READDIR4resok as a whole, RFC 8881 section 18.23. A server writes
-// CookieVerf, and for each entry [EncodeEntryHead] and the attributes by
-// [Attr.Encode], and ends by [EncodeDirEnd].
+// CookieVerf, and for each entry [EncodeEntryHead] and a fattr4, and ends by
+// [EncodeDirEnd].
 type ReadDirRes struct {
 	CookieVerf uint64
 	Entries    []Entry

@@ -281,8 +281,8 @@ func (o *Owner) Encode(w *xdr.Writer) {
 }
 
 // Fattr is fattr4, RFC 8881 section 3.3.9, with its values as they are on the
-// wire: GETATTR4resok, VERIFY4args, NVERIFY4args and CB_GETATTR4resok. A server
-// writes values by [Attr.Encode] and reads those to set by [SetAttr.Decode].
+// wire: GETATTR4resok, VERIFY4args, NVERIFY4args and CB_GETATTR4resok. Values stand
+// in the order of their numbers.
 type Fattr struct {
 	Mask Bitmap
 	More bool // it has a number too large for Mask: nobody supports that
