@@ -70,6 +70,7 @@ type conn struct {
 	sending sync.Mutex   // held while a reply is sent
 	parked  atomic.Int32 // (a) requests that wait for another holder
 	late    settling
+	back    callbacks
 }
 
 // set notes what the connection is doing.
@@ -81,6 +82,7 @@ func (c *conn) set(state uint64) {
 // serve answers calls until the connection ends.
 func (c *conn) serve() {
 	err := c.run()
+	c.hungUp()
 	c.giveWork()
 	if errors.Is(err, errDraining) {
 		c.hangUp()
@@ -307,7 +309,10 @@ func (c *conn) answer(rec []byte) error {
 		}
 	}
 	k := &c.work.call
-	if err := k.serve(rec); err != nil {
+	switch err := k.serve(rec); {
+	case err == rpc.ErrNotCall:
+		return c.callbackReply(rec)
+	case err != nil:
 		return err
 	}
 	switch {

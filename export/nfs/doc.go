@@ -26,7 +26,9 @@
 // operations, each with an entry in a table there, which share a current
 // filehandle and stop at the first that fails. The first, SEQUENCE, takes a slot
 // of the client's session, which keeps the reply for a retransmission; what the
-// client has open or locked is in state.go, session.go and op_*.go.
+// client has open or locked is in state.go, session.go and op_*.go. The client is
+// called by its own connections (callback.go): what is received there with the
+// type of a reply goes to who waits for it.
 //
 // # Large data
 //
@@ -70,7 +72,7 @@
 //	openOwner.mu       what one NFSv4 owner has open; over calls of the store
 //	  clients.mu       NFSv4 clients
 //	    client4.mu     what one holds
-//	      table.mu, slot.mu
+//	      table.mu, slot.mu, backchannel.mu, callbacks.mu
 //	nlmClient.mu       what one NLM client holds; over calls of the store
 //	  nlm.mu           NLM clients
 //	  hostList.mu

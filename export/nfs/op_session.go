@@ -71,8 +71,7 @@ func (m *compound) opExchangeID() nfs4.Status {
 	return nfs4.OK
 }
 
-// opCreateSession is CREATE_SESSION, RFC 8881 section 18.36. Nothing is called
-// back, so a session has no channel for that.
+// opCreateSession is CREATE_SESSION, RFC 8881 section 18.36.
 func (m *compound) opCreateSession() nfs4.Status {
 	k := m.k
 	var a nfs4.CreateSessionArgs
@@ -102,19 +101,21 @@ func (m *compound) opCreateSession() nfs4.Status {
 	if status != nfs4.OK {
 		return status
 	}
-	back, status := grant(a.Back, uint32(s.maxRecord), maxSlots)
+	back, status := grant(a.Back, uint32(s.maxRecord), maxBackSlots)
 	if status != nfs4.OK {
 		return status
 	}
-	sess, status := cs.newSession(cl, fore, back)
+	sess, status := cs.newSession(cl, m.minor, fore, back)
 	if status != nfs4.OK {
 		return status
 	}
 	cs.confirm(cl)
 	cl.renew()
 	cl.sequence = a.Seq
-	cl.created = nfs4.CreateSessionRes{
-		Session: sess.id, Seq: a.Seq, Fore: sess.fore, Back: sess.back,
+	cl.created = nfs4.CreateSessionRes{Session: sess.id, Seq: a.Seq, Fore: sess.fore, Back: back}
+	if sess.setCallback(a.CBProgram, a.Sec) && a.Flags&nfs4.SessionConnBackChan != 0 {
+		cl.created.Flags = nfs4.SessionConnBackChan
+		sess.bind(k.c)
 	}
 	cl.created.Encode(k.w)
 	return nfs4.OK
@@ -168,6 +169,9 @@ func (m *compound) opSequence() nfs4.Status {
 		k.w.B = append(k.w.B[:m.start], k.w.B[at:]...)
 		return replayed
 	}
+	if sess.back.path.Load() == pathUntried {
+		sess.probe(k.c.s)
+	}
 	m.sess, m.client, k.who.Holder = sess, cl, &cl.holder
 	if m.uncached = uncached; !uncached {
 		m.slot = sl
@@ -175,6 +179,7 @@ func (m *compound) opSequence() nfs4.Status {
 	last := sess.fore.MaxRequests - 1
 	res := nfs4.SequenceRes{
 		Session: a.Session, Seq: a.Seq, Slot: a.Slot, HighestSlot: last, TargetHighestSlot: last,
+		Flags: sess.backFlags(),
 	}
 	res.Encode(k.w)
 	return nfs4.OK
@@ -196,7 +201,8 @@ func (m *compound) finish(results []byte, good bool) {
 }
 
 // opBindConnToSession is BIND_CONN_TO_SESSION, RFC 8881 section 18.34. Any
-// connection may be used for any session, so there is nothing to remember.
+// connection may be used for requests in any session, so only the other
+// direction is remembered.
 func (m *compound) opBindConnToSession() nfs4.Status {
 	k := m.k
 	var a nfs4.BindConnToSessionArgs
@@ -204,24 +210,35 @@ func (m *compound) opBindConnToSession() nfs4.Status {
 		return nfs4.ErrBadXDR
 	}
 	sess := k.c.s.clients.session(&a.Session)
-	switch {
-	case sess == nil:
+	if sess == nil {
 		return nfs4.ErrBadSession
-	case a.Dir == nfs4.DirBack:
-		return nfs4.ErrInval
 	}
 	sess.client.renew()
 	res := nfs4.BindConnToSessionRes{Session: a.Session, Dir: nfs4.DirFore}
+	switch a.Dir {
+	case nfs4.DirFore:
+		if sess.bound(k.c) {
+			return nfs4.ErrInval
+		}
+	case nfs4.DirBack:
+		res.Dir = nfs4.DirBack
+		sess.bind(k.c)
+	default:
+		res.Dir = nfs4.DirBoth
+		sess.bind(k.c)
+	}
 	res.Encode(k.w)
 	return nfs4.OK
 }
 
-// opBackchannelCtl is BACKCHANNEL_CTL, RFC 8881 section 18.33, of which nothing
-// is needed.
+// opBackchannelCtl is BACKCHANNEL_CTL, RFC 8881 section 18.33.
 func (m *compound) opBackchannelCtl() nfs4.Status {
 	var a nfs4.BackchannelCtlArgs
 	if a.Decode(&m.k.args); !m.k.decoded() {
 		return nfs4.ErrBadXDR
+	}
+	if !m.sess.setCallback(a.Program, a.Sec) {
+		return nfs4.ErrNoEnt // only handles of RPCSEC_GSS, which are not known here
 	}
 	return nfs4.OK
 }

@@ -281,7 +281,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if buffers == 0 {
 		buffers = min(machineMemory()/16, 256<<20)
 	}
-	s.clients = newClients(int64(cfg.ClientExpiry/time.Second), &s.now, max(buffers/4, minReplies))
+	s.clients = newClients(int64(cfg.ClientExpiry/time.Second), &s.now, &s.running, max(buffers/4, minReplies))
 	s.half = max(buffers/2, 4*workSize, 4*int64(s.maxRecord))
 	wake := func() {
 		select {
@@ -529,6 +529,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	<-drained
 	if first {
 		s.nlm.close()
+		s.clients.close()
 	}
 	s.running.Wait()
 	s.clients.dropAll()

@@ -23,15 +23,16 @@ const (
 // session is a session: a number of slots, in each of which one compound at a
 // time is executed, once (RFC 8881 section 2.10.6).
 //
-// All fields are constant.
+// All fields are constant, but for what is in slots and back.
 type session struct {
 	id     nfs4.SessionID // 4 bytes of index, 12 random ones, which nobody else guesses
 	client *client4
 	slots  []slot
-	cost   int64 // bytes, of clients.memory
+	cost   int64  // bytes, of clients.memory
+	minor  uint32 // version of CREATE_SESSION
 
 	fore nfs4.ChannelAttrs
-	back nfs4.ChannelAttrs // of calls to the client
+	back backchannel
 }
 
 // slot remembers the last compound, to answer it again.
@@ -56,7 +57,7 @@ func (cs *clients) session(id *nfs4.SessionID) *session {
 
 // newSession makes a session with slots for which there is memory. Called with
 // clients.mu held.
-func (cs *clients) newSession(cl *client4, fore, back nfs4.ChannelAttrs) (*session, nfs4.Status) {
+func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.ChannelAttrs) (*session, nfs4.Status) {
 	each := int64(fore.MaxResponseCached) + int64(unsafe.Sizeof(slot{}))
 	if cs.memory.Load() < each {
 		return nil, nfs4.ErrDelay
@@ -64,10 +65,15 @@ func (cs *clients) newSession(cl *client4, fore, back nfs4.ChannelAttrs) (*sessi
 	fore.MaxRequests = uint32(min(int64(fore.MaxRequests), cs.memory.Load()/each))
 	sess := &session{
 		client: cl,
+		minor:  minor,
 		slots:  make([]slot, fore.MaxRequests),
 		cost:   each * int64(fore.MaxRequests),
 		fore:   fore,
-		back:   back,
+	}
+	b := &sess.back
+	b.attrs, b.slots, b.changed = back, make([]backSlot, back.MaxRequests), make(chan struct{})
+	for n := back.MaxRequests; n > 0; n-- {
+		b.free = append(b.free, n-1)
 	}
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -88,6 +94,7 @@ func (cs *clients) newSession(cl *client4, fore, back nfs4.ChannelAttrs) (*sessi
 func (cs *clients) endSession(sess *session) {
 	cs.sessions.remove(binary.BigEndian.Uint32(sess.id[:]))
 	cs.memory.Add(sess.cost)
+	sess.endBack()
 }
 
 // dropSession ends a session of a client that lives on. It reports false if
@@ -97,6 +104,7 @@ func (cl *client4) dropSession(sess *session) bool {
 	i := slices.Index(cl.sessions, sess)
 	if i >= 0 {
 		cl.sessions = slices.Delete(cl.sessions, i, i+1)
+		cl.pathChanged()
 	}
 	cl.mu.Unlock()
 	if i >= 0 {

@@ -3,6 +3,7 @@ package nfs
 import (
 	"bytes"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -336,7 +337,7 @@ func TestExpiry(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			var now atomic.Int64
 			now.Store(int64(tt.idle / time.Second))
-			cs := newClients(int64(DefaultClientExpiry/time.Second), &now, 1<<20)
+			cs := newClients(int64(DefaultClientExpiry/time.Second), &now, new(sync.WaitGroup), 1<<20)
 			i, err := newStore(t, t.Name()).Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile, Open: &memstore.OpenArgs{Access: memstore.AccessRead}})
 			if err != nil {
 				t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 //	openOwner.mu     held over calls of the store, so that what a client makes
 //	  clients.mu     of one file happens in the same order there and here
 //	    client4.mu
-//	      table.mu, slot.mu
+//	      table.mu, slot.mu, backchannel.mu, callbacks.mu
 //
 // A request on what is open already takes none of them but its slot's.
 
@@ -43,6 +43,10 @@ type clients struct {
 	states   table[state]
 	count    atomic.Int64 // states
 	memory   atomic.Int64 // bytes that are not yet promised to sessions for replies
+
+	life    sync.Mutex
+	closed  bool            // (life)
+	running *sync.WaitGroup // (c) Server.running
 
 	mu      sync.Mutex
 	records map[string]*record // (mu) by what a client calls itself: client_owner4.co_ownerid
@@ -80,8 +84,9 @@ type client4 struct {
 	who      principal       // (c)
 	holder   memstore.Holder // (c)
 
-	seen atomic.Int64 // (a) when it was heard of last, in seconds of Server.now
-	gone atomic.Bool  // (a) it is dropped; changes with mu held
+	seen  atomic.Int64  // (a) when it was heard of last, in seconds of Server.now
+	gone  atomic.Bool   // (a) it is dropped; changes with mu held
+	flags atomic.Uint32 // (a) of SEQUENCE, in all its sessions
 
 	sequence uint32                // (clients.mu) of the last CREATE_SESSION
 	created  nfs4.CreateSessionRes // (clients.mu) its results
@@ -92,6 +97,7 @@ type client4 struct {
 	owners    map[string]*openOwner // (mu)
 	states    *state                // (mu) a list
 	count     int                   // (mu) of states
+	paths     chan struct{}         // (mu) closed when there may be another way to call it; nil if nobody waits
 }
 
 // state is what a stateid stands for: what an open owner has open of a file, or
@@ -137,11 +143,29 @@ type openOwner struct {
 
 // newClients makes the empty set. A client has expired when it gave no sign of
 // life for expiry seconds; memory bounds what is kept of replies, in bytes.
-func newClients(expiry int64, now *atomic.Int64, memory int64) *clients {
-	cs := &clients{expiry: expiry, now: now, name: make([]byte, 16), records: make(map[string]*record)}
+func newClients(expiry int64, now *atomic.Int64, running *sync.WaitGroup, memory int64) *clients {
+	cs := &clients{expiry: expiry, now: now, running: running, name: make([]byte, 16), records: make(map[string]*record)}
 	rand.Read(cs.name)
 	cs.memory.Store(memory)
 	return cs
+}
+
+// begin announces a goroutine of the server, which says when it ends by
+// running.Done. It reports false if none may begin any more.
+func (cs *clients) begin() bool {
+	cs.life.Lock()
+	defer cs.life.Unlock()
+	if !cs.closed {
+		cs.running.Add(1)
+	}
+	return !cs.closed
+}
+
+// close lets no goroutine begin any more.
+func (cs *clients) close() {
+	cs.life.Lock()
+	defer cs.life.Unlock()
+	cs.closed = true
 }
 
 // random64 is a number that nobody guesses.
@@ -215,6 +239,7 @@ func (cs *clients) drop(cl *client4) {
 	sessions, states := cl.sessions, cl.states
 	cl.sessions, cl.states, cl.count = nil, nil, 0
 	clear(cl.owners)
+	cl.pathChanged()
 	cl.mu.Unlock()
 
 	for _, sess := range sessions {

@@ -157,6 +157,10 @@ func describe(args any) string {
 		return fileText(a.FH)
 	case nfs4.Name:
 		return fmt.Sprintf("%q", a.Name)
+	case *nfs4.CBRecallArgs:
+		return fileText(a.FH)
+	case *nfs4.CBNotifyLockArgs:
+		return fileText(a.FH)
 	case nfs3.MountPath:
 		return fmt.Sprintf("%q", a.Path)
 	}

@@ -92,7 +92,7 @@ func (a *CompoundArgs) Encode(w *xdr.Writer) {
 }
 
 // CompoundRes is what COMPOUND4res begins with, RFC 8881 section 16.2, and
-// CB_COMPOUND4res, section 20.2: Count results follow.
+// CB_COMPOUND4res, section 19.2: Count results follow.
 type CompoundRes struct {
 	Status Status // of the last operation executed
 	Tag    []byte
