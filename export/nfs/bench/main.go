@@ -8,7 +8,8 @@
 // that a noisy machine is noisy for all of them. They are:
 //
 //	canned         answers without looking: the ceiling
-//	native         package export/nfs
+//	native         package export/nfs, by version 3
+//	native-4.1     the same, by version 4.1: what each operation is there
 //	go-nfs-memfs   github.com/willscott/go-nfs over its memfs: the baseline
 //	go-nfs         the same over the store, package export/nfs/gonfs: if asked for
 //	tmpfs          pwrite to a file in /dev/shm, for fresh1m alone
@@ -47,7 +48,7 @@ func main() {
 	flag.IntVar(&o.depth, "depth", 0, "`calls` in flight on a connection; 0: what each operation's bar is for")
 	flag.IntVar(&o.conns, "conns", 1, "connections that work at once")
 	match := flag.String("ops", ".", "`regexp` of operations and scale measurements to run")
-	names := flag.String("servers", "canned,native,go-nfs-memfs", "comma-separated `names` of servers")
+	names := flag.String("servers", "canned,native,native-4.1,go-nfs-memfs", "comma-separated `names` of servers")
 	profiles := flag.String("profile", "", "`folder` for CPU, block and mutex profiles of the servers, which they slow down")
 	all := flag.Bool("all", false, "measure memory and scale too")
 	flag.Parse()
@@ -153,8 +154,10 @@ func compare(o options) (results, error) {
 			for _, p := range parties {
 				op := op
 				switch {
-				case op.name == "fresh1m" && p.name != "native":
+				case op.name == "fresh1m" && p.name != "native", p.name == native4 && op.run4 == nil:
 					continue
+				case p.name == native4:
+					op.run, op.warm = op.run4, op.warm4
 				case p.name == "go-nfs-memfs":
 					op.calls /= 10 // slower by more than that
 				}
@@ -284,12 +287,15 @@ func (r results) bars() []bar {
 		ratio(op.name, "native", "canned", rate, true, op.rate, "calls/s")
 		ratio(op.name, "native", "canned", cpu, false, op.cpu, "server CPU")
 		ratio(op.name, "native", "go-nfs-memfs", rate, true, op.baseline, "calls/s")
-		if op.noAlloc && len(r[op.name]["native"]) > 0 {
-			var n []float64
-			for _, s := range r[op.name]["native"] {
-				n = append(n, s.allocs)
+		ratio(op.name, native4, "native", rate, true, op.rate4, "calls/s")
+		for _, server := range []string{"native", native4} {
+			if op.noAlloc && len(r[op.name][server]) > 0 {
+				var n []float64
+				for _, s := range r[op.name][server] {
+					n = append(n, s.allocs)
+				}
+				all = append(all, bar{op.name + ": " + server + ", allocations a call", median(n), false, 0.01, ""})
 			}
-			all = append(all, bar{op.name + ": native, allocations a call", median(n), false, 0.01, ""})
 		}
 	}
 	ratio("fresh1m", "native", "tmpfs", rate, true, 0.8, "bytes/s")
@@ -302,7 +308,7 @@ func (r results) print() {
 		fmt.Println()
 	}
 	for _, op := range ops {
-		for _, server := range []string{"canned", "native", "go-nfs", "go-nfs-memfs", "tmpfs"} {
+		for _, server := range []string{"canned", "native", native4, "go-nfs", "go-nfs-memfs", "tmpfs"} {
 			s := r[op.name][server]
 			if len(s) == 0 {
 				continue

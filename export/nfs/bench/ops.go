@@ -9,6 +9,7 @@ import (
 
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
 )
@@ -31,20 +32,24 @@ type op struct {
 	baseline float64                       // calls a second, at least this many times go-nfs's; 0: not asked
 	noAlloc  bool                          // the engine allocates nothing for a call
 	warm     func(t *target, op *op) error // what comes before, unmeasured; nil: nothing
+
+	// The same by version 4.1; nil: not measured.
+	rate4       float64 // calls a second, at least this part of version 3's
+	run4, warm4 func(t *target, op *op) error
 }
 
 // The order matters: remove takes away what create made.
 var ops = []op{
-	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, (*target).null},
-	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, (*target).getattr},
-	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, (*target).lookup},
-	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, (*target).read},
-	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, (*target).write},
-	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, (*target).createAndRemove},
-	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, (*target).find},
-	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, (*target).read},
-	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, (*target).write},
-	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, nil},
+	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, (*target).null, 0, nil, nil},
+	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, (*target).getattr, 0.75, (*target).getattr4, (*target).getattr4},
+	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, (*target).lookup, 0.75, (*target).lookup4, (*target).lookup4},
+	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, (*target).read, 0.75, (*target).read4, (*target).read4},
+	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, (*target).write, 0.75, (*target).write4, (*target).write4},
+	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, (*target).createAndRemove, 0.75, (*target).create4, (*target).createAndRemove4},
+	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, (*target).find, 0.75, (*target).remove4, (*target).find4},
+	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, (*target).read, 0.95, (*target).read4, (*target).read4},
+	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, (*target).write, 0.95, (*target).write4, (*target).write4},
+	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, nil, 0, nil, nil},
 }
 
 // target is a connection to a server, with the files it works on.
@@ -57,6 +62,9 @@ type target struct {
 	dir   []byte // of the names that create makes
 	round int
 	data  []byte
+
+	sess *client.Session // nil: version 3
+	open nfs4.Stateid    // of file, in the session
 }
 
 // connect makes a connection to a server and mounts it.
@@ -79,6 +87,9 @@ func prepare(s *server, number int) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.name == native4 {
+		return t, t.prepare4()
+	}
 	if t.file, err = t.makeFile(t.name); err != nil {
 		return nil, fmt.Errorf("%s: create: %w", s.name, err)
 	}
@@ -90,6 +101,9 @@ func prepare(s *server, number int) (*target, error) {
 
 // refresh gets the handles again: go-nfs forgets them after it gave out others.
 func (t *target) refresh() error {
+	if t.sess != nil {
+		return nil
+	}
 	mnt, err := t.c.Mount("/")
 	if err != nil {
 		return err

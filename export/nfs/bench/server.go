@@ -39,18 +39,8 @@ const storeSize = 20 << 30
 
 // servers are what can be measured, by name.
 var servers = map[string]func(l net.Listener) error{
-	"native": func(l net.Listener) error {
-		memstore.KeepHeap()
-		table, err := exports()
-		if err != nil {
-			return err
-		}
-		srv, err := nfs.NewServer(nfs.Config{Exports: table})
-		if err != nil {
-			return err
-		}
-		return srv.Serve(l)
-	},
+	"native": native,
+	native4:  native,
 	"go-nfs": func(l net.Listener) error {
 		table, err := exports()
 		if err != nil {
@@ -75,6 +65,22 @@ var servers = map[string]func(l net.Listener) error{
 		}
 		return willscott.Serve(l, helpers.NewCachingHandler(helpers.NewNullAuthHandler(memFS{fs}), 1024))
 	},
+}
+
+// native4 is the engine by compounds of version 4.1.
+const native4 = "native-4.1"
+
+func native(l net.Listener) error {
+	memstore.KeepHeap()
+	table, err := exports()
+	if err != nil {
+		return err
+	}
+	srv, err := nfs.NewServer(nfs.Config{Exports: table})
+	if err != nil {
+		return err
+	}
+	return srv.Serve(l)
 }
 
 // exports is an empty store that is offered to this machine.
