@@ -1,0 +1,194 @@
+package smb
+
+import "ramserver/export/smb/wire"
+
+// pending is a request that waits for something.
+type pending struct {
+	r    *request
+	stop chan wire.Status // gets the status that ends the wait
+}
+
+// maxPending is how many requests of one connection may wait.
+const maxPending = 1024
+
+// pendingCost is what one takes besides its message, in bytes.
+const pendingCost = 8 << 10
+
+// park takes a command that ended with StatusPending out of the connection's way,
+// with what follows it in its frame if that depends on it: moved is true then. The
+// client is told so, and gets the reply whenever there is one (MS-SMB2 section
+// 3.3.4.2). Replies to what came before it go out first.
+func (r *request) park() (moved bool, err error) {
+	c := r.c
+	related := r.rest != nil && isRelated(r.rest)
+	size := int64(len(r.msg) + pendingCost)
+	if related {
+		size += int64(len(r.rest))
+	}
+	c.mu.Lock()
+	many := len(c.pending) >= maxPending
+	c.mu.Unlock()
+	if many || !c.s.large.tryTake(size) {
+		r.giveUp()
+		r.endReply(wire.StatusInsufficientResources)
+		return false, nil
+	}
+	id := c.s.ids.Add(1)
+	q := &request{c: c, w: new(wire.Writer), chain: r.chain, h: r.h, cmd: r.cmd, s: r.s, t: r.t,
+		ready: r.ready, wait: r.wait, again: true, async: id, signed: r.signed, begun: r.begun}
+	q.begin, q.signer = -1, nil
+	q.msg = append([]byte(nil), r.msg...)
+	q.rest = nil
+	if related {
+		q.rest = append([]byte(nil), r.rest...)
+		r.rest = nil
+	}
+	p := &pending{r: q, stop: make(chan wire.Status, 1)}
+
+	r.cutReply()
+	r.interim(id)
+	if err := c.flush(); err != nil {
+		c.s.large.give(size)
+		return false, err
+	}
+	c.mu.Lock()
+	c.pending[id] = p
+	c.mu.Unlock()
+	c.s.busy.Add(1)
+	go func() {
+		defer c.s.busy.Done()
+		defer c.s.large.give(size)
+		p.run()
+	}()
+	return related, nil
+}
+
+// giveUp says that the request does not wait any more.
+func (r *request) giveUp() {
+	if r.wait != nil {
+		r.wait.Cancel()
+	}
+	r.ready, r.wait = nil, nil
+}
+
+// cutReply takes back what beginReply has begun.
+func (r *request) cutReply() {
+	w, b := r.w, r.before
+	w.B = w.B[:r.last]
+	if b.end == 0 {
+		w.B = w.B[:r.begin]
+		r.begin = -1
+		return
+	}
+	// The reply before it is the last of its frame after all.
+	w.B = w.B[:b.end]
+	r.last, r.signer = b.at, b.signer
+	clear(w.B[b.at+20:][:4])
+	if b.signer != nil {
+		clear(w.B[b.at+signatureAt:][:signatureSize])
+	}
+}
+
+// interim tells the client that a request waits. It is not signed: the reply to
+// come has the same message id, and so the same nonce.
+func (r *request) interim(id uint64) {
+	r.endFrame()
+	r.beginReply()
+	h := wire.Header{
+		CreditCharge: r.h.CreditCharge,
+		Status:       wire.StatusPending,
+		Command:      r.h.Command,
+		Flags:        wire.FlagReply | wire.FlagAsync,
+		MessageID:    r.h.MessageID,
+		AsyncID:      id,
+		SessionID:    r.h.SessionID,
+		Credits:      r.c.grant(r.asked),
+	}
+	r.asked = 0
+	r.errorBody()
+	h.Encode(r.w.B[r.last:])
+	r.endFrame()
+}
+
+// run waits, executes the request again when that makes sense, and sends the
+// replies to it and to what follows it.
+func (p *pending) run() {
+	r := p.r
+	c := r.c
+	status := wire.StatusPending
+	for status == wire.StatusPending {
+		select {
+		case <-r.ready:
+			r.ready, r.wait = nil, nil
+			r.beginReply()
+			if status = r.execute(); status == wire.StatusPending {
+				r.cutReply()
+			}
+		case status = <-p.stop:
+			r.giveUp()
+			r.beginReply()
+		case <-c.gone:
+			r.giveUp()
+			return
+		}
+	}
+	c.mu.Lock()
+	delete(c.pending, r.async)
+	c.mu.Unlock()
+	r.endReply(status)
+	r.async, r.again = 0, false
+	if r.run() != nil {
+		c.nc.Close()
+		return
+	}
+	c.sendLate(r.w.B)
+}
+
+// cancel is CANCEL, MS-SMB2 section 3.3.5.16.
+func (c *conn) cancel(h *wire.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, p := range c.pending {
+		if h.Flags&wire.FlagAsync != 0 && id == h.AsyncID || h.Flags&wire.FlagAsync == 0 && p.r.h.MessageID == h.MessageID {
+			p.end(wire.StatusCancelled)
+		}
+	}
+}
+
+// endPending ends what waits and fits.
+func (c *conn) endPending(fits func(*request) bool, status wire.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pending {
+		if fits(p.r) {
+			p.end(status)
+		}
+	}
+}
+
+// endFile ends what waits by a file that is closed.
+func (c *conn) endFile(s *session, f *file) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pending {
+		if p.r.s != s || p.r.f != f {
+			continue
+		}
+		switch p.r.h.Command {
+		case wire.CommandChangeNotify:
+			p.end(wire.StatusNotifyCleanup)
+		case wire.CommandLock:
+			p.end(wire.StatusRangeNotLocked)
+		default:
+			p.end(wire.StatusCancelled)
+		}
+	}
+}
+
+// end ends the wait with a status, unless it has been ended already.
+func (p *pending) end(status wire.Status) {
+	select {
+	case p.stop <- status:
+	default:
+	}
+}

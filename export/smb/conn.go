@@ -1,0 +1,420 @@
+package smb
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ramserver/export"
+)
+
+// stallTime is how long a connection may make no progress inside a frame or a
+// reply before it is closed; pressedTime is the same while others wait for the
+// memory that it holds.
+const (
+	stallTime   = 60 * time.Second
+	pressedTime = 2 * time.Second
+)
+
+// Reasons to end a connection, besides the network's.
+var (
+	errFrame     = errors.New("frame is malformed")
+	errTooLarge  = errors.New("frame is too large")
+	errDraining  = errors.New("server is shutting down")
+	errStalled   = errors.New("no progress")
+	errUnsigned  = errors.New("tree connect is neither signed nor encrypted")
+	errDowngrade = errors.New("somebody changed what was negotiated")
+)
+
+// What a connection is doing, for the janitor.
+const (
+	stateIdle    = iota // waits for a request, or the rest of a small one, without work
+	stateRunning        // executes, or waits for memory
+	stateReading        // as stateIdle, with work that it could give back
+	stateMidway         // waits for the rest of a large frame
+	stateWriting        // sends replies
+	stateBits    = 3
+)
+
+// conn is one client's connection. Its goroutine, which runs serve, owns every
+// field that is not marked otherwise: (c) is constant, (a) atomic, (s)
+// protected by Server.mu, (mu) by mu.
+type conn struct {
+	s     *Server       // (c)
+	nc    net.Conn      // (c)
+	since time.Time     // (c) when it was accepted
+	gone  chan struct{} // (c) closed when it has ended
+	count counters      // (a)
+	mark  atomic.Uint64 // (a) state, and above it a number that changes with every step
+	step  uint64        // that number
+	stuck atomic.Uint64 // (a) mark of the reply for which the janitor has set a deadline
+
+	seen  uint64    // (s) mark when the janitor came by last
+	still time.Time // (s) when mark became seen
+
+	peer  *export.Peer // set with the first byte
+	terms              // what NEGOTIATE has agreed
+
+	sessions map[uint64]*session // that were made here
+	last     *session            // that was used last, or nil
+
+	work  *work       // nil while idle
+	large bool        // buf is neither small nor work.in
+	ready atomic.Bool // (a) somebody has logged on
+
+	// buf[start:w] is what was received and is not yet answered. It begins with
+	// a frame.
+	buf      []byte
+	start, w int
+	small    [smallSize + slack]byte
+
+	sending sync.Mutex // held while replies are sent
+
+	mu      sync.Mutex
+	window  window              // (mu) which message ids the client may use
+	pending map[uint64]*pending // (mu) requests that wait, by their AsyncId
+}
+
+// set notes what the connection is doing.
+func (c *conn) set(state uint64) {
+	c.step++
+	c.mark.Store(c.step<<stateBits | state)
+}
+
+// serve answers requests until the connection ends.
+func (c *conn) serve() {
+	err := c.run()
+	c.giveWork()
+	if errors.Is(err, errDraining) {
+		c.hangUp()
+	}
+	c.nc.Close()
+	close(c.gone)
+	for _, ss := range c.sessions {
+		ss.end()
+	}
+	c.s.remove(c, err)
+}
+
+func (c *conn) run() error {
+	c.buf = c.small[:smallSize]
+	for {
+		for {
+			frame, err := c.frame()
+			if err != nil {
+				return errors.Join(err, c.flush())
+			}
+			if frame == nil {
+				break
+			}
+			if err := c.answer(frame); err != nil {
+				return errors.Join(err, c.flush())
+			}
+		}
+		if err := c.flush(); err != nil {
+			return err
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// Types of what comes on a connection, RFC 1002 section 4.3.1.
+const (
+	typeMessage   = 0x00
+	typeKeepAlive = 0x85
+)
+
+// frame returns the next frame if all of it has been received, else nil. It is
+// valid until fill.
+func (c *conn) frame() ([]byte, error) {
+	for c.w-c.start >= frameSize {
+		n, err := c.length()
+		if err != nil {
+			return nil, err
+		}
+		begin := c.start + frameSize
+		if c.w-begin < n {
+			break
+		}
+		c.start = begin + n
+		if n > 0 {
+			return c.buf[begin : c.start : len(c.buf)+slack], nil
+		}
+	}
+	return nil, nil
+}
+
+// length is the length of the frame that begins at start (MS-SMB2 section 2.1).
+func (c *conn) length() (int, error) {
+	head := binary.BigEndian.Uint32(c.buf[c.start:])
+	n := int(head & (1<<24 - 1))
+	limit := maxFrame
+	if !c.ready.Load() {
+		limit = firstFrame
+	}
+	switch kind := head >> 24; {
+	case kind == typeKeepAlive && n == 0, kind == typeMessage && n <= limit:
+		return n, nil
+	case kind == typeMessage:
+		return 0, errTooLarge
+	}
+	return 0, errFrame
+}
+
+// fill waits for more bytes of the current frame, or of the next.
+func (c *conn) fill() error {
+	if c.start == c.w {
+		c.rewind()
+	}
+	target, err := c.target()
+	if err != nil {
+		return err
+	}
+	want := target - c.start
+	if want <= smallSize && c.s.works.waiting.Load() > 0 {
+		c.giveWork()
+	}
+	if want > smallSize && c.work == nil {
+		if err := c.takeWork(false); err != nil {
+			return err
+		}
+	}
+	if err := c.makeRoom(want); err != nil {
+		return err
+	}
+	free := c.buf[c.w:]
+	if c.large {
+		// Nothing is read behind the frame, so that the buffer can be given
+		// back with it.
+		free = c.buf[c.w : c.start+want]
+	}
+	switch {
+	case c.work == nil:
+		c.set(stateIdle)
+	case want <= smallSize:
+		c.set(stateReading)
+	default:
+		c.set(stateMidway)
+	}
+	n, err := c.read(free)
+	c.w += n
+	return err
+}
+
+// target is where the bytes end that are surely needed next: the length of the
+// frame at start, or if that is there the frame.
+func (c *conn) target() (int, error) {
+	if c.w-c.start < frameSize {
+		return c.start + frameSize, nil
+	}
+	n, err := c.length()
+	return c.start + frameSize + n, err
+}
+
+// read is one read from the socket. It returns 0 bytes without an error when
+// the janitor woke it.
+func (c *conn) read(b []byte) (int, error) {
+	n, err := c.nc.Read(b)
+	c.set(stateRunning)
+	c.count.in.Add(uint64(n))
+	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	// First clear, then look: a shutdown says so before it sets a deadline.
+	c.nc.SetReadDeadline(time.Time{})
+	switch {
+	case c.s.draining.Load():
+		return n, errDraining
+	case n == 0:
+		if target, err := c.target(); err == nil && target-c.start <= smallSize {
+			c.giveWork()
+		}
+	}
+	return n, nil
+}
+
+// rewind starts over at the beginning of the buffer when all of it has been
+// answered.
+func (c *conn) rewind() {
+	c.giveLarge()
+	c.start, c.w = 0, 0
+}
+
+// makeRoom moves what was received to the beginning of the buffer, and if n
+// bytes from start do not fit goes on in a large one.
+func (c *conn) makeRoom(n int) error {
+	if c.start > 0 {
+		copy(c.buf, c.buf[c.start:c.w])
+		c.w -= c.start
+		c.start = 0
+	}
+	if n <= len(c.buf) {
+		return nil
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	b := c.s.takeLarge(n, false)
+	if b == nil {
+		return net.ErrClosed
+	}
+	copy(b, c.buf[:c.w])
+	c.buf, c.large = b, true
+	return nil
+}
+
+func (c *conn) giveLarge() {
+	if c.large {
+		c.s.giveLarge(c.buf)
+		c.buf, c.large = c.work.in, false
+	}
+}
+
+// takeWork gets the connection what it needs to answer requests, and moves what
+// was received into it.
+func (c *conn) takeWork(urgent bool) error {
+	if !c.s.works.take(workSize, urgent, c.s.done) {
+		return net.ErrClosed
+	}
+	if c.peer == nil {
+		c.peer = export.NewPeer(c.nc)
+	}
+	c.work = workPool.Get().(*work)
+	c.work.w.B = c.work.out[:0]
+	c.work.req = request{c: c, w: &c.work.w}
+	c.buf = c.work.in
+	copy(c.buf, c.small[:c.w])
+	return nil
+}
+
+// giveWork returns it. What was received and not answered is kept if it fits
+// the connection's own buffer, else lost.
+func (c *conn) giveWork() {
+	if c.work == nil {
+		return
+	}
+	c.sent()
+	rest := copy(c.small[:smallSize], c.buf[c.start:c.w])
+	c.start, c.w = 0, rest
+	c.giveLarge()
+	c.buf = c.small[:smallSize]
+	c.work.req = request{}
+	workPool.Put(c.work)
+	c.work = nil
+	c.s.works.give(workSize)
+}
+
+// answer executes the requests of one frame and appends the replies to the batch,
+// which it sends when it is large or continues in the store's pages.
+func (c *conn) answer(frame []byte) error {
+	if c.work == nil {
+		// The frame is in small, and stays there.
+		buf, start, w := c.buf, c.start, c.w
+		if err := c.takeWork(true); err != nil {
+			return err
+		}
+		frame = c.work.in[start-len(frame) : start : len(buf)+slack]
+		c.start, c.w = start, w
+	}
+	r := &c.work.req
+	if err := r.frame(frame); err != nil {
+		return err
+	}
+	if r.pages > 0 || len(c.work.w.B) >= flushSize || !c.inOut() {
+		return c.flush()
+	}
+	return nil
+}
+
+// inOut tells whether the batch is in the work's own buffer.
+func (c *conn) inOut() bool { return cap(c.work.w.B) == cap(c.work.out) }
+
+// flush sends the batch and the pages that follow it.
+func (c *conn) flush() error {
+	if c.work == nil || len(c.work.w.B) == 0 {
+		return nil
+	}
+	c.set(stateWriting)
+	err := c.send(c.work.w.B, c.work.req.pages)
+	c.sent()
+	c.set(stateRunning)
+	return err
+}
+
+// sent releases what a batch was made of.
+func (c *conn) sent() {
+	if c.work.req.pages > 0 {
+		c.work.view.Release()
+		c.s.large.give(int64(c.work.req.pages))
+		c.work.req.pages = 0
+	}
+	if !c.inOut() {
+		c.s.giveLarge(c.work.w.B[:0])
+	}
+	c.work.w.B = c.work.out[:0]
+}
+
+// send writes b, and behind it the pages of the work's view if they are n > 0
+// bytes. The janitor sets a deadline when there was no progress for long; if
+// there was some then after all, it goes on.
+func (c *conn) send(b []byte, pages int) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if pages > 0 {
+		c.work.iov = append(append(c.work.iov[:0], b), c.work.view.Slices...)
+		c.work.bufs = c.work.iov
+	}
+	for {
+		var n int64
+		var err error
+		if pages > 0 {
+			n, err = c.work.bufs.WriteTo(c.nc)
+		} else {
+			var m int
+			m, err = c.nc.Write(b)
+			n, b = int64(m), b[m:]
+		}
+		c.count.out.Add(uint64(n))
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case n == 0 && c.stuck.Load() == c.mark.Load():
+			return errStalled
+		}
+		c.nc.SetWriteDeadline(time.Time{})
+		c.set(stateWriting)
+	}
+}
+
+// sendLate sends replies to a request that has left the connection's goroutine.
+func (c *conn) sendLate(b []byte) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.nc.SetWriteDeadline(time.Now().Add(stallTime))
+	n, err := c.nc.Write(b)
+	c.nc.SetWriteDeadline(time.Time{})
+	c.count.out.Add(uint64(n))
+	if err != nil {
+		c.nc.Close()
+	}
+}
+
+// hangUp ends a connection so that replies that are on their way arrive: a
+// close with unread requests in the socket would reset it.
+func (c *conn) hangUp() {
+	tcp, ok := c.nc.(*net.TCPConn)
+	if !ok || tcp.CloseWrite() != nil {
+		return
+	}
+	c.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	io.Copy(io.Discard, tcp)
+}

@@ -1,0 +1,12 @@
+package smb
+
+import "golang.org/x/sys/unix"
+
+// machineMemory is the machine's memory in bytes.
+func machineMemory() int64 {
+	var i unix.Sysinfo_t
+	if unix.Sysinfo(&i) != nil {
+		return 2 << 30
+	}
+	return int64(i.Totalram) * int64(i.Unit)
+}
