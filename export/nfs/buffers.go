@@ -28,6 +28,10 @@ const (
 	// freshMin is the size from which a WRITE's payload is received into the
 	// store's pages, and what they are multiples of.
 	freshMin = 64 << 10
+	// maxHead is more than what stands before the data of a WRITE, and maxTail
+	// the most that may follow it: what else a COMPOUND asks for.
+	maxHead = 4 << 10
+	maxTail = 1 << 10
 	// overhead is the most that surrounds the data of a WRITE in its record:
 	// header, credential, verifier and handle at their limits are less.
 	overhead = 2 << 10

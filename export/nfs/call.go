@@ -11,6 +11,7 @@ import (
 
 	"ramserver/export"
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
 	"ramserver/memstore"
@@ -38,13 +39,15 @@ type call struct {
 
 	unsettled memstore.Unsettled // of who
 
-	fresh  *memstore.Fresh // data of a WRITE that was received into pages
-	pages  int             // bytes of work.view that follow the reply
-	pinned int64           // bytes taken from the budget for them
-	failed bool            // the results are an error
-	good   bool            // there are results
-	said   fmt.Stringer    // the status of the results, where they do not begin with it
-	replay replayKey       // of a procedure that must not be executed twice
+	fresh     *memstore.Fresh // data of the first WRITE, which was received into pages
+	freshSize int             // bytes of it, which the record lacks
+
+	pages  int          // bytes of work.view that follow the reply
+	pinned int64        // bytes taken from the budget for them
+	failed bool         // the results are an error
+	good   bool         // there are results
+	said   fmt.Stringer // the status of the results, where they do not begin with it
+	replay replayKey    // of a procedure that must not be executed twice
 
 	proc  *procedure
 	begun int            // where the reply begins in w.B
@@ -426,23 +429,65 @@ func (k *call) retry(rec []byte) {
 }
 
 // freshWrite tells whether the record of size bytes that begins with head is a
-// WRITE whose n bytes can replace whole pages of i from off on. If not, n is 0.
-// It leaves k.args at the data.
-func (k *call) freshWrite(head []byte, size int) (i *memstore.Inode, off int64, n int) {
-	if k.header(head) != nil || k.hdr.Program != rpc.ProgramNFS || k.hdr.Version != nfs3.Version || k.hdr.Procedure != nfs3.ProcWrite {
-		return nil, 0, 0
+// WRITE whose n bytes can replace whole pages of i from off on; tail bytes follow
+// them. If not, n is 0. It leaves k.args at the data.
+func (k *call) freshWrite(head []byte, size int) (i *memstore.Inode, off int64, n, tail int) {
+	if k.header(head) != nil || k.hdr.Program != rpc.ProgramNFS {
+		return nil, 0, 0, 0
 	}
-	var a nfs3.WriteArgs
-	length := a.DecodeHead(&k.args)
-	if k.args.Err() != nil || length < freshMin || length%freshMin != 0 || a.Offset%freshMin != 0 ||
-		a.Offset > memstore.MaxFileSize-uint64(length) || a.Count != length ||
-		int(length) > k.c.s.cfg.MaxIO || int(length) != size-(len(head)-k.args.Len()) {
-		return nil, 0, 0
+	var fh []byte
+	var offset uint64
+	var length uint32
+	switch {
+	case k.hdr.Version == nfs3.Version && k.hdr.Procedure == nfs3.ProcWrite:
+		var a nfs3.WriteArgs
+		length = a.DecodeHead(&k.args)
+		if a.Count != length {
+			return nil, 0, 0, 0
+		}
+		fh, offset = a.FH, a.Offset
+	case k.hdr.Version == nfs4.Version && k.hdr.Procedure == nfs4.ProcCompound:
+		fh, offset, length = k.freshCompound()
+	}
+	tail = size - (len(head) - k.args.Len()) - int(length)
+	if k.args.Err() != nil || length < freshMin || length%freshMin != 0 || offset%freshMin != 0 ||
+		offset > memstore.MaxFileSize-uint64(length) || int(length) > k.c.s.cfg.MaxIO ||
+		tail < 0 || tail > maxTail || k.hdr.Version == nfs3.Version && tail > 0 {
+		return nil, 0, 0, 0
 	}
 	k.exp = nil
-	i, err := k.resolveToChange(a.FH)
+	i, err := k.resolveToChange(fh)
 	if err != nil || i.Type() != memstore.TypeFile {
+		return nil, 0, 0, 0
+	}
+	return i, int64(offset), int(length), tail
+}
+
+// freshCompound decodes a COMPOUND up to the data of a WRITE, if it begins as
+// clients send one: SEQUENCE, but in minor version 0, then PUTFH and WRITE. Else
+// the length is 0.
+func (k *call) freshCompound() (fh []byte, off uint64, length uint32) {
+	var head nfs4.CompoundArgs
+	if head.Decode(&k.args); len(head.Tag) > maxTag {
 		return nil, 0, 0
 	}
-	return i, int64(a.Offset), int(length)
+	op := nfs4.Op(k.args.Uint32())
+	if op == nfs4.OpSequence {
+		var a nfs4.SequenceArgs
+		if a.Decode(&k.args); k.c.s.clients.session(&a.Session) == nil {
+			return nil, 0, 0
+		}
+		op = nfs4.Op(k.args.Uint32())
+	}
+	if op != nfs4.OpPutFH {
+		return nil, 0, 0
+	}
+	var file nfs4.FH
+	file.Decode(&k.args)
+	if nfs4.Op(k.args.Uint32()) != nfs4.OpWrite {
+		return nil, 0, 0
+	}
+	var a nfs4.WriteArgs
+	length = a.DecodeHead(&k.args)
+	return file.FH, a.Offset, length
 }

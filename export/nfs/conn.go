@@ -332,13 +332,18 @@ func (c *conn) answer(rec []byte) error {
 // data goes from the socket into new pages of the store, and done is true. A
 // client that stalls meanwhile holds no lock and shows nothing.
 func (c *conn) receive() (done bool, err error) {
+	if len(c.buf)-c.pos < maxHead+maxTail {
+		if err := c.makeRoom(0); err != nil {
+			return false, err
+		}
+	}
 	size, last := rpc.MarkOf(c.buf[c.pos:c.w])
 	if !last {
 		return false, nil
 	}
 	head := c.buf[c.pos+rpc.MarkSize : c.w]
 	k := &c.work.call
-	i, off, n := k.freshWrite(head, size)
+	i, off, n, tail := k.freshWrite(head, size)
 	if n == 0 || !c.s.large.tryTake(int64(n)) {
 		return false, nil
 	}
@@ -353,21 +358,32 @@ func (c *conn) receive() (done bool, err error) {
 	}
 	data := k.args.Rest()
 	head = head[:len(head)-len(data)]
-	for _, s := range f.Slices {
-		done := copy(s, data)
+	receive := func(b []byte) error {
+		done := copy(b, data)
 		data = data[done:]
-		for done < len(s) {
+		for done < len(b) {
 			c.set(stateMidway)
-			n, err := c.read(s[done:])
+			n, err := c.read(b[done:])
 			if err != nil {
-				return false, err
+				return err
 			}
 			done += n
 		}
+		return nil
 	}
-	k.fresh = f
-	err = c.answer(head)
-	k.fresh = nil
+	for _, s := range f.Slices {
+		if err := receive(s); err != nil {
+			return false, err
+		}
+	}
+	// What follows the data takes its place in the buffer.
+	rec := head[:len(head)+tail]
+	if err := receive(rec[len(head):]); err != nil {
+		return false, err
+	}
+	k.fresh, k.freshSize = f, n
+	err = c.answer(rec)
+	k.fresh, k.freshSize = nil, 0
 	c.start = c.w
 	c.rewind()
 	return true, err

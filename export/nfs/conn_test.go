@@ -12,11 +12,13 @@ import (
 	"testing/iotest"
 	"time"
 
+	"ramserver/export"
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
+	"ramserver/memstore"
 )
 
 // script is a connection whose input is known from the start.
@@ -229,6 +231,91 @@ func TestLargeWrites(t *testing.T) {
 				var r nfs3.ReadRes
 				if result(t, replies[7], &r); r.Status != nfs3.OK || !bytes.Equal(r.Data, data) {
 					t.Fatalf("read: %v, %d bytes", r.Status, r.Count)
+				}
+			})
+		}
+	}
+	if free := s.large.free; free != s.works.free {
+		t.Errorf("memory is missing: %d and %d bytes free", free, s.works.free)
+	}
+}
+
+// The same by compounds, with what clients send behind a WRITE.
+func TestLargeCompounds(t *testing.T) {
+	s, root, _ := newServer(t)
+	c := open4(t, s, "large", 1)
+	var open nfs4.OpenRes
+	var file nfs4.FH
+	c.must(nfs4.OK, putFH(root), creating("large", nfs4.Unchecked, 0, &open), getFH(&file))
+	file.FH = bytes.Clone(file.FH)
+	write := func(off uint64, data []byte) op {
+		return op{nfs4.OpWrite, &nfs4.WriteArgs{Stateid: open.Stateid, Offset: off, Data: data}, new(nfs4.WriteRes)}
+	}
+	data := make([]byte, 256<<10)
+	for n := range data {
+		data[n] = byte(n*5 + n>>8)
+	}
+	seek := op{nfs4.OpSeek, &nfs4.SeekArgs{What: nfs4.SeekHole}, new(nfs4.SeekRes)}
+	var many []op
+	for range 20 {
+		many = append(many, seek)
+	}
+	for _, tt := range []struct {
+		name  string
+		ops   []op
+		fresh int // bytes that are received into pages
+	}{
+		{"WRITE", []op{putFH(file.FH), write(0, data)}, len(data)},
+		{"WRITE, GETATTR", []op{putFH(file.FH), write(0, data), getAttr(new(nfs4.Fattr), nfs4.AttrSize)}, len(data)},
+		{"two", []op{putFH(file.FH), write(1<<20, data), write(2<<20, data[:100])}, len(data)},
+		{"two large", []op{putFH(file.FH), write(1<<20, data), write(2<<20, data)}, 0},
+		{"much behind it", append([]op{putFH(file.FH), write(0, data)}, many...), len(data)},
+		{"too much behind it", append(append([]op{putFH(file.FH), write(0, data)}, many...), many...), 0},
+		{"not the first on the file", []op{putFH(root), lookup("large"), write(0, data)}, 0},
+		{"not aligned", []op{putFH(file.FH), write(4096, data)}, 0},
+		{"not whole pages", []op{putFH(file.FH), write(0, data[:len(data)-3])}, 0},
+		{"a folder", []op{putFH(root), write(0, data)}, 0},
+	} {
+		for how, size := range map[string]int{"at once": 1 << 30, "in small pieces": 5000, "cut in the middle": 128 << 10} {
+			t.Run(tt.name+" "+how, func(t *testing.T) {
+				c.seq++
+				ops := append([]op{c.sequence(false)}, tt.ops...)
+				rec := call4(1, nfs4.Minor2, ops...)
+				k := &call{c: &conn{s: s, peer: export.NewPeer(&script{})}}
+				if i, off, n, tail := k.freshWrite(rec[:1000], len(rec)); n != tt.fresh || n > 0 && (i == nil || off%(1<<20) != 0 || tail > maxTail) {
+					t.Errorf("%d bytes at %d of %v go into pages, want %d; %d behind them", n, off, i, tt.fresh, tail)
+				}
+				want := nfs4.OK
+				if tt.name == "a folder" {
+					want = nfs4.ErrIsDir
+				}
+				small := call4(2, nfs4.Minor2, op{nfs4.OpExchangeID, &nfs4.ExchangeIDArgs{Owner: []byte("other")}, nil})
+				input := slices.Concat(calls(small, rec, small))
+				r := bytes.NewReader(input)
+				replies, err := converse(t, s, readerFunc(func(b []byte) (int, error) { return r.Read(b[:min(len(b), size)]) }))
+				if len(replies) != 3 {
+					t.Fatalf("%d replies, %v", len(replies), err)
+				}
+				if status, _ := results4(t, replies[1], ops...); status != want {
+					t.Fatal(status)
+				}
+				for _, o := range tt.ops {
+					a, is := o.args.(*nfs4.WriteArgs)
+					if !is || want != nfs4.OK {
+						continue
+					}
+					i, err := s.cfg.Exports.All()[0].Root.Lookup(memstore.Root(), "large")
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := make([]byte, len(a.Data))
+					n, _, _, err := i.ReadAt(memstore.Root(), nil, got, int64(a.Offset))
+					if err != nil || !bytes.Equal(got[:n], a.Data) {
+						t.Errorf("%d bytes at %d are not what was written; %v", n, a.Offset, err)
+					}
+					if _, _, err := i.WriteAt(memstore.Root(), nil, make([]byte, len(got)), int64(a.Offset)); err != nil {
+						t.Fatal(err)
+					}
 				}
 			})
 		}

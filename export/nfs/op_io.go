@@ -100,11 +100,16 @@ func (m *compound) opRead() nfs4.Status {
 	return nfs4.OK
 }
 
-// opWrite is WRITE, RFC 8881 section 18.32.
+// opWrite is WRITE, RFC 8881 section 18.32, done as by call.write.
 func (m *compound) opWrite() nfs4.Status {
 	k := m.k
 	var a nfs4.WriteArgs
-	if a.Decode(&k.args); !k.decoded() {
+	if k.fresh != nil {
+		a.DecodeHead(&k.args)
+	} else {
+		a.Decode(&k.args)
+	}
+	if !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
 	if s := m.onlyFile(); s != nfs4.OK {
@@ -117,10 +122,17 @@ func (m *compound) opWrite() nfs4.Status {
 	if a.Offset > memstore.MaxFileSize {
 		return nfs4.ErrFBig
 	}
-	n, _, err := m.cur.i.WriteAt(&k.who, o, a.Data, int64(a.Offset))
+	var n int
+	var err error
+	if k.fresh != nil {
+		n, _, err = m.cur.i.WriteFresh(&k.who, o, k.fresh)
+	} else {
+		n, _, err = m.cur.i.WriteAt(&k.who, o, a.Data, int64(a.Offset))
+	}
 	if err != nil {
 		return m.fail(err)
 	}
+	k.fresh = nil // another WRITE may follow
 	res := nfs4.WriteRes{Count: uint32(n), Committed: nfs4.FileSync, Verf: k.c.s.verifier}
 	res.Encode(k.w)
 	return nfs4.OK

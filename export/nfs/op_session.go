@@ -140,7 +140,7 @@ func (m *compound) opSequence() nfs4.Status {
 		return nfs4.ErrBadHighSlot
 	case m.count > int(sess.fore.MaxOps):
 		return nfs4.ErrTooManyOps
-	case header+m.all.Len() > int(sess.fore.MaxRequest):
+	case header+m.all.Len()+k.freshSize > int(sess.fore.MaxRequest):
 		return nfs4.ErrReqTooBig
 	}
 	m.limit, m.caching = int(sess.fore.MaxResponse), a.CacheThis
