@@ -35,6 +35,9 @@ type Holder struct {
 type Caller struct {
 	Cred
 	Holder *Holder // nil: holds nothing, as an NFSv3 client
+	// Open is through which open a name is changed, where a protocol does it so:
+	// what that one denies to others does not stop the call. nil: none.
+	Open *Open
 	// Unsettled collects what the caller's changes have made stale in the mount
 	// on this machine. Such a change must not be acknowledged to anybody before
 	// Unsettled.Settle has returned. nil: every call settles what it changes.

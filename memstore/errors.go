@@ -8,6 +8,7 @@ var (
 	ErrAccess         = errors.New("permission denied")
 	ErrBadType        = errors.New("file type is not supported")
 	ErrClosed         = errors.New("store is closed")
+	ErrDeletePending  = errors.New("file is to be removed when its last open closes")
 	ErrExist          = errors.New("file exists")
 	ErrFileTooLarge   = errors.New("file too large")
 	ErrInvalid        = errors.New("invalid argument")

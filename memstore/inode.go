@@ -63,6 +63,7 @@ type extra struct {
 	waiters []*Wait
 	leases  []*Lease
 	watches []*Watch
+	doomed  *doomed // the name goes with the last open; nil: it stays
 
 	broken int64 // when a break of a lease was over last, ns
 }

@@ -376,6 +376,11 @@ func (i *Inode) asDir() *Inode {
 // keeps it. Where the directory lives, the result is returned with an error
 // too.
 func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err error) {
+	return d.removeIf(c, name, kind, nil)
+}
+
+// removeIf is Remove, but of nothing else than only, unless that is nil.
+func (d *Inode) removeIf(c *Caller, name string, kind RemoveKind, only *Inode) (ch Changed, err error) {
 	d.mu.Lock()
 	unlock := d.mu.Unlock
 	pos, i := d.entry(name)
@@ -387,6 +392,10 @@ func (d *Inode) Remove(c *Caller, name string, kind RemoveKind) (ch Changed, err
 		if pos, i = d.entry(name); i == locked {
 			break
 		}
+	}
+	if only != nil && i != only {
+		unlock()
+		return ch, ErrNotExist
 	}
 	cut, err := d.remove(c, name, kind, pos, i, &ch)
 	unlock()
@@ -467,7 +476,11 @@ func (i *Inode) mayUnname(c *Caller) error {
 	if i.x == nil {
 		return nil
 	}
-	if i.x.denies(AccessDelete) {
+	denying := i.x.deny[2]
+	if o := c.Open; o != nil && o.inode == i && !o.closed && o.deny&AccessDelete != 0 {
+		denying--
+	}
+	if denying > 0 {
 		return i.violation(c)
 	}
 	if w := i.breakLeases(c, opUnname); w != nil {

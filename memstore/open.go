@@ -34,7 +34,8 @@ type Open struct {
 }
 
 // Open opens a file or directory. ErrAccess if the mode forbids it,
-// ErrShareViolation if the open of another does.
+// ErrShareViolation if the open of another does, ErrDeletePending if it is to be
+// removed.
 func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -53,6 +54,9 @@ func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 // open is Open after the check of permissions. Called with i.mu held for
 // writing.
 func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
+	if i.x != nil && i.x.doomed != nil {
+		return nil, ErrDeletePending
+	}
 	o := i.openOf(a.Owner)
 	if o != nil {
 		a.Access |= o.access
@@ -184,7 +188,14 @@ func (o *Open) Close() {
 		x.count(o.deny, -1)
 		x.unlockAll(o)
 		cut := i.unheld()
+		var end *doomed
+		if len(x.opens) == 0 {
+			end = x.doomed
+		}
 		i.mu.Unlock()
 		i.s.release(cut)
+		if end != nil {
+			i.fulfil(end)
+		}
 	})
 }

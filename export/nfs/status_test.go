@@ -55,6 +55,7 @@ func TestStatusOf(t *testing.T) {
 		want nfs3.Status
 	}{
 		{nil, nfs3.OK},
+		{memstore.ErrDeletePending, nfs3.ErrAcces},
 		{memstore.ErrShareViolation, nfs3.ErrAcces},
 		{memstore.ErrLocked, nfs3.ErrAcces},
 		{nfs3.ErrBadHandle, nfs3.ErrBadHandle},
@@ -76,6 +77,7 @@ func TestStatus4Of(t *testing.T) {
 		want nfs4.Status
 	}{
 		{nil, nfs4.OpRead, nfs4.OK},
+		{memstore.ErrDeletePending, nfs4.OpOpen, nfs4.ErrShareDenied},
 		{memstore.ErrShareViolation, nfs4.OpOpen, nfs4.ErrShareDenied},
 		{memstore.ErrShareViolation, nfs4.OpRemove, nfs4.ErrFileOpen},
 		{memstore.ErrShareViolation, nfs4.OpRename, nfs4.ErrFileOpen},

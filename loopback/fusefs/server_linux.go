@@ -98,6 +98,7 @@ var statuses = map[error]unix.Errno{
 	memstore.ErrNoXattr:        unix.ENODATA,
 	memstore.ErrPerm:           unix.EPERM,
 	memstore.ErrRange:          unix.ERANGE,
+	memstore.ErrDeletePending:  unix.EBUSY,
 	memstore.ErrShareViolation: unix.EBUSY,
 	memstore.ErrStale:          unix.ESTALE,
 	memstore.ErrTooManyLinks:   unix.EMLINK,

@@ -32,6 +32,7 @@ var errnos = map[error]syscall.Errno{
 	memstore.ErrNoXattr:        errNoXattr,
 	memstore.ErrPerm:           syscall.EPERM,
 	memstore.ErrRange:          syscall.ERANGE,
+	memstore.ErrDeletePending:  syscall.EBUSY,
 	memstore.ErrShareViolation: syscall.EBUSY,
 	memstore.ErrStale:          syscall.ESTALE,
 	memstore.ErrTooManyLinks:   syscall.EMLINK,
