@@ -93,11 +93,17 @@ func (r *request) frame(frame []byte) error {
 // that the next ones depend on.
 func (r *request) run() error {
 	for r.rest != nil {
-		if err := r.next(); err != nil {
+		err := r.next()
+		moved := false
+		if err == nil {
+			moved, err = r.one()
+		}
+		if err != nil {
+			r.endFrame()
 			return err
 		}
-		if moved, err := r.one(); moved || err != nil {
-			return err
+		if moved {
+			return nil
 		}
 	}
 	r.endFrame()
@@ -160,6 +166,7 @@ func (r *request) one() (moved bool, err error) {
 	r.beginReply()
 	if status == wire.StatusOK {
 		if status = r.execute(); r.fatal != nil {
+			r.cutReply()
 			return false, r.fatal
 		}
 	}
