@@ -577,12 +577,10 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 	switch {
 	case !i.clearBehindEOF(off):
 	case i.s.charge(f.n):
-		var old extent.Map
-		i.data.Cut(off, f.n, func(e extent.Extent) { old.Insert(e) })
+		i.data.Cut(off, f.n, i.s.freeExtent)
 		for _, e := range f.pages {
 			i.data.Insert(e)
 		}
-		old.Clear(i.s.freeExtent)
 		n = int(f.n)
 		f.reset()
 	default:
