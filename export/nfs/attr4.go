@@ -193,12 +193,10 @@ func (m *compound) mountedOn(f *fileRef, ino uint64) uint64 {
 // putID appends a user or group as a string of its number, which is what
 // RFC 8881 section 5.9 offers to those who share no names.
 func putID(w *xdr.Writer, id uint32) {
-	at := len(w.B)
-	w.Uint32(0)
-	w.B = strconv.AppendUint(w.B, uint64(id), 10)
-	n := len(w.B) - at - 4
-	w.PatchUint32(at, uint32(n))
-	w.Pad(n)
+	var digits [12]byte // and zeroes to pad with
+	n := len(strconv.AppendUint(digits[:0], uint64(id), 10))
+	w.Uint32(uint32(n))
+	w.B = append(w.B, digits[:n+-n&3]...)
 }
 
 // putTime appends nfstime4, RFC 8881 section 3.3.1, whose nanoseconds count up

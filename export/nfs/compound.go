@@ -45,7 +45,7 @@ type compound struct {
 	head   int         // bytes of them before the first operation's
 	at     int         // where the operation's result begins
 	all    xdr.Reader  // the arguments of the COMPOUND
-	op     xdr.Reader  // the operation's number and arguments
+	left   int         // bytes of them from the operation's number on
 	again  bool        // the operation at index has waited for another holder
 }
 
@@ -157,7 +157,8 @@ func minorOf(op nfs4.Op) uint32 {
 
 // begin decodes what stands before the operations.
 func (m *compound) begin(k *call) {
-	*m = compound{k: k, all: k.args, limit: math.MaxInt32}
+	*m = compound{}
+	m.k, m.all, m.limit = k, k.args, math.MaxInt32
 	var a nfs4.CompoundArgs
 	a.Decode(&k.args)
 	m.minor, m.count, m.tag = a.Minor, int(a.Count), a.Tag
@@ -218,7 +219,7 @@ const replayed nfs4.Status = math.MaxUint32
 func (m *compound) step() bool {
 	k := m.k
 	w := k.w
-	m.at, m.op, m.again = len(w.B), k.args, false
+	m.at, m.left, m.again = len(w.B), k.args.Len(), false
 	w.Extend(8)
 	number := nfs4.Op(k.args.Uint32())
 	var op *operation
@@ -345,13 +346,14 @@ func (m *compound) moveTo(p *call, rec []byte) {
 	p.m.start -= k.begun
 	p.m.at -= k.begun
 	p.m.all = xdr.NewReader(rec[len(rec)-m.all.Len():])
-	p.m.op = xdr.NewReader(rec[len(rec)-m.op.Len():])
 }
 
 // resume runs the operation again that had to wait, and what follows it.
 func (k *call) resume() {
 	m := &k.m
-	k.wait, k.failed, k.args = nil, false, m.op
+	all := m.all
+	args := all.Rest()
+	k.wait, k.failed, k.args = nil, false, xdr.NewReader(args[len(args)-m.left:])
 	k.w.B = k.w.B[:m.at]
 	m.again = true
 	k.run(m.all, time.Now())
