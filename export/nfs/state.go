@@ -3,6 +3,7 @@ package nfs
 import (
 	"crypto/rand"
 	"encoding/binary"
+	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -95,6 +96,7 @@ type client4 struct {
 	reclaimed bool                  // (mu) RECLAIM_COMPLETE was called
 	sessions  []*session            // (mu)
 	owners    map[string]*openOwner // (mu)
+	spare     *openOwner            // (mu) one of them, that nobody uses and has nothing open
 	states    *state                // (mu) a list
 	count     int                   // (mu) of states
 	paths     chan struct{}         // (mu) closed when there may be another way to call it; nil if nobody waits
@@ -170,9 +172,7 @@ func (cs *clients) close() {
 
 // random64 is a number that nobody guesses.
 func random64() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.BigEndian.Uint64(b[:])
+	return mathrand.Uint64() // ChaCha8, keyed by the system
 }
 
 // newClient makes a client that is not yet confirmed. Called with clients.mu
@@ -239,6 +239,7 @@ func (cs *clients) drop(cl *client4) {
 	sessions, states := cl.sessions, cl.states
 	cl.sessions, cl.states, cl.count = nil, nil, 0
 	clear(cl.owners)
+	cl.spare = nil
 	cl.pathChanged()
 	cl.mu.Unlock()
 
@@ -467,7 +468,7 @@ func (m *compound) enter(sid *nfs4.Stateid) (*state, nfs4.Status) {
 func (st *state) enter(sid *nfs4.Stateid) nfs4.Status {
 	o, cl := st.owner, st.client
 	cl.mu.Lock()
-	o.users++
+	o.enter()
 	cl.mu.Unlock()
 	o.mu.Lock()
 	status := st.at(sid)
@@ -493,19 +494,31 @@ func (cl *client4) openOwner(name []byte) *openOwner {
 		o = &openOwner{client: cl, name: string(name), opens: make(map[*memstore.Open]*state)}
 		cl.owners[o.name] = o
 	}
-	o.users++
+	o.enter()
 	cl.mu.Unlock()
 	o.mu.Lock()
 	return o
 }
 
-// leave unlocks an owner. One that has nothing open is forgotten.
+// enter counts a call. Called with client.mu held.
+func (o *openOwner) enter() {
+	o.users++
+	if o.client.spare == o {
+		o.client.spare = nil
+	}
+}
+
+// leave unlocks an owner. One that has nothing open is forgotten when the next
+// one has nothing open: many open a file, close it and open another.
 func (o *openOwner) leave() {
 	cl := o.client
 	cl.mu.Lock()
 	o.users--
 	if o.users == 0 && len(o.opens) == 0 && cl.owners[o.name] == o {
-		delete(cl.owners, o.name)
+		if cl.spare != nil {
+			delete(cl.owners, cl.spare.name)
+		}
+		cl.spare = o
 	}
 	cl.mu.Unlock()
 	o.mu.Unlock()
