@@ -10,11 +10,22 @@ import (
 type file struct {
 	t    *tree
 	id   uint64         // volatile part of its id; the persistent part is the same
-	open *memstore.Open // nil for a pipe
+	pipe *pipe          // nil for what is in a store, which has the rest
+	open *memstore.Open // of inode, or of one of its streams
+
+	inode   *memstore.Inode
+	dir     *memstore.Inode // where it was opened; nil for a share's root
+	name    string          // in dir, as it is stored
+	stream  string          // "" is the file itself
+	access  uint32          // rights that were granted
+	options uint32          // of CREATE
+
+	deleteOnClose bool
+	position      uint64 // kept for the client, who asks for it
 }
 
-// allFiles as an id is that of the command before, in a chain of related ones.
-const allFiles = ^uint64(0)
+// data is the inode whose data the file is.
+func (f *file) data() *memstore.Inode { return f.open.Inode() }
 
 // addFile gives f an id in the session; false if there are too many.
 func (r *request) addFile(f *file) bool {
@@ -32,18 +43,18 @@ func (r *request) addFile(f *file) bool {
 // file finds what an id names, and keeps it for the related command behind this
 // one. MS-SMB2 section 3.3.5.2.7.2: where the command before has failed that would
 // have named it, this one fails likewise.
-func (r *request) file(persistent, volatile uint64) (*file, wire.Status) {
-	if r.h.Flags&wire.FlagRelated != 0 && (persistent == allFiles && volatile == allFiles || r.f == nil) {
+func (r *request) file(id wire.FileID) (*file, wire.Status) {
+	if r.h.Flags&wire.FlagRelated != 0 && (id == wire.AnyFile || r.f == nil) {
 		switch {
 		case r.f == nil && r.failed != wire.StatusOK:
 			return nil, r.failed
 		case r.f == nil:
 			return nil, wire.StatusFileClosed
 		}
-		volatile, persistent = r.f.id, r.f.id
+		return r.f, wire.StatusOK
 	}
-	f := r.s.files[volatile]
-	if f == nil || f.id != persistent || f.t != r.t {
+	f := r.s.files[id.Volatile]
+	if f == nil || f.id != id.Persistent || f.t != r.t {
 		return nil, wire.StatusFileClosed
 	}
 	r.f = f
@@ -55,7 +66,24 @@ func (f *file) close() {
 	s := f.t.s
 	delete(s.files, f.id)
 	if f.open != nil {
+		if f.deleteOnClose {
+			f.open.Doom(f.dir, f.name) // a directory that is not empty stays
+		}
 		f.open.Close()
 	}
 	s.c.endFile(s, f)
+}
+
+// fileInfo is what is told about an open file, from the attributes of its data.
+func (r *request) fileInfo(f *file, a *memstore.Attr) wire.FileInfo {
+	info := r.infoOf(f.inode, a)
+	info.Access = f.access
+	info.Position = f.position
+	const modes = 0x107E // those of CREATE's options that are told
+	info.Mode = f.options & modes
+	if f.data().Doomed() {
+		info.DeletePending = true
+		info.Links = max(info.Links, 1) - 1
+	}
+	return info
 }

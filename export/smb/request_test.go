@@ -20,7 +20,7 @@ func TestFileOfRequest(t *testing.T) {
 		t.Fatal("no room")
 	}
 	r.t = here
-	const all = allFiles
+	const all = ^uint64(0)
 	for _, tt := range []struct {
 		name                 string
 		related              bool
@@ -45,7 +45,7 @@ func TestFileOfRequest(t *testing.T) {
 			r.h.Flags = wire.FlagRelated
 		}
 		r.f, r.failed = tt.before, tt.failed
-		f, status := r.file(tt.persistent, tt.volatile)
+		f, status := r.file(wire.FileID{Persistent: tt.persistent, Volatile: tt.volatile})
 		if f != tt.want || status != tt.status {
 			t.Errorf("%s: %v, %v; want %v, %v", tt.name, f, status, tt.want, tt.status)
 		}

@@ -1,0 +1,128 @@
+package smb
+
+import (
+	"math"
+	"slices"
+
+	"ramserver/export/smb/wire"
+	"ramserver/memstore"
+)
+
+// read is READ, MS-SMB2 section 3.3.5.12.
+func (r *request) read() wire.Status {
+	var q wire.ReadRequest
+	switch {
+	case !q.Decode(r.msg), int64(q.Length) > int64(r.c.maxIO()), !r.paid(int(q.Length)):
+		return wire.StatusInvalidParameter
+	}
+	f, status := r.file(q.ID)
+	switch {
+	case status != wire.StatusOK:
+		return status
+	case f.pipe != nil:
+		return r.readPipe(f, &q)
+	case f.access&(rightReadData|rightExecute) == 0:
+		return wire.StatusAccessDenied
+	case f.inode.Type() != memstore.TypeFile:
+		return wire.StatusInvalidDeviceRequest
+	case q.Offset > math.MaxInt64-MaxIO:
+		return wire.StatusInvalidParameter
+	}
+	w, n := r.w, int(q.Length)
+	at := len(w.B)
+	wire.AppendReadReply(w, 0)
+	from := len(w.B)
+	if r.plain() && n > smallIO && r.c.s.large.tryTake(int64(n)) {
+		got, _, _, err := f.data().ReadView(&r.who, f.open, int64(q.Offset), n, &r.c.work.view)
+		if err != nil || got < n {
+			r.c.s.large.give(int64(n - max(got, 0)))
+		}
+		if err != nil {
+			return r.status(err)
+		}
+		r.pages = got
+		n = got
+	} else {
+		w.B = slices.Grow(w.B, n)
+		got, _, _, err := f.data().ReadAt(&r.who, f.open, w.B[from:from+n], int64(q.Offset))
+		if err != nil {
+			return r.status(err)
+		}
+		w.B = w.B[:from+got]
+		n = got
+	}
+	if n == 0 && q.Length > 0 || n < int(q.Minimum) {
+		r.dropPages()
+		return wire.StatusEndOfFile
+	}
+	w.B[at+4], w.B[at+5], w.B[at+6], w.B[at+7] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+	return wire.StatusOK
+}
+
+// plain tells whether the reply may continue in pages of the store: it is the last
+// of its frame, and neither signed nor encrypted.
+func (r *request) plain() bool {
+	return r.rest == nil && r.async == 0 && !r.signed && r.sealed == nil && r.w == &r.c.work.w
+}
+
+// write is WRITE, MS-SMB2 section 3.3.5.13.
+func (r *request) write() wire.Status {
+	var q wire.WriteRequest
+	switch {
+	case !q.Decode(r.msg), len(q.Data) > r.c.maxIO(), !r.paid(len(q.Data)):
+		return wire.StatusInvalidParameter
+	}
+	f, status := r.file(q.ID)
+	switch {
+	case status != wire.StatusOK:
+		return status
+	case f.pipe != nil:
+		if f.pipe.write(q.Data) != nil {
+			return wire.StatusPipeDisconnected
+		}
+		wire.AppendWriteReply(r.w, len(q.Data))
+		return wire.StatusOK
+	case f.access&(rightWriteData|rightAppend) == 0:
+		return wire.StatusAccessDenied
+	case f.inode.Type() != memstore.TypeFile:
+		return wire.StatusInvalidDeviceRequest
+	}
+	var n int
+	var err error
+	switch {
+	case q.Offset == math.MaxUint64: // the end of the file
+		_, n, _, err = f.data().Append(&r.who, f.open, q.Data)
+	case q.Offset > math.MaxInt64-MaxIO:
+		return wire.StatusInvalidParameter
+	case f.access&rightWriteData == 0 && !r.behindEnd(f, int64(q.Offset)):
+		return wire.StatusAccessDenied
+	default:
+		n, _, err = f.data().WriteAt(&r.who, f.open, q.Data, int64(q.Offset))
+	}
+	if err != nil && n == 0 {
+		return r.status(err)
+	}
+	wire.AppendWriteReply(r.w, n)
+	return wire.StatusOK
+}
+
+// behindEnd tells whether an offset is not in the file's data: who may only append
+// writes there.
+func (r *request) behindEnd(f *file, off int64) bool {
+	a, err := f.data().GetAttr(&r.who)
+	return err == nil && off >= a.Size
+}
+
+// readPipe reads a part of an answer.
+func (r *request) readPipe(f *file, q *wire.ReadRequest) wire.Status {
+	b, more := f.pipe.read(int(q.Length))
+	if len(b) == 0 {
+		return wire.StatusPipeEmpty
+	}
+	wire.AppendReadReply(r.w, len(b))
+	r.w.Bytes(b)
+	if more {
+		return wire.StatusBufferOverflow
+	}
+	return wire.StatusOK
+}

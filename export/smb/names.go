@@ -1,0 +1,219 @@
+package smb
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"ramserver/export/smb/wire"
+	"ramserver/memstore"
+)
+
+// Names in a store may have any byte but zero and the slash. On the wire a few
+// characters have a meaning, and clients send others in their place, from the
+// private range of Unicode, as macOS and Linux do (Services for Macintosh).
+const (
+	privateFirst = 0xF001
+	privateLast  = 0xF029
+	// reserved[i] stands for the character 0xF020 + i. The last two are for the
+	// end of a name.
+	reserved = `"*:<>?\|`
+)
+
+// toWire is a stored name in UTF-16, with what is reserved replaced.
+func appendName(b []byte, name string) []byte {
+	plain := true
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < 0x20 || strings.IndexByte(reserved, c) >= 0 {
+			plain = false
+			break
+		}
+	}
+	if !plain {
+		name = replaceReserved(name)
+	}
+	return wire.AppendUTF16(b, name)
+}
+
+func replaceReserved(name string) string {
+	var b []byte
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch k := strings.IndexByte(reserved, c); {
+		case k >= 0:
+			b = utf8.AppendRune(b, rune(0xF020+k))
+		case c < 0x20:
+			b = utf8.AppendRune(b, rune(0xF000)+rune(c))
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// fromWire puts back what was replaced in a name from a client.
+func fromWire(name string) string {
+	if !strings.Contains(name, "\xEF\x80") { // U+F000 to U+F03F begin so
+		return name
+	}
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c < privateFirst || c > privateLast:
+			return c
+		case c < 0xF020:
+			return c - 0xF000
+		case int(c-0xF020) < len(reserved):
+			return rune(reserved[c-0xF020])
+		case c == 0xF028:
+			return ' '
+		default:
+			return '.'
+		}
+	}, name)
+}
+
+// path is what a client's path stands for.
+type path struct {
+	dir    *memstore.Inode // holds the name; nil for the share's root
+	name   string          // as it is stored, or as the client wrote it if there is none
+	inode  *memstore.Inode // nil: there is none of that name
+	stream string          // of the inode; "" is the file itself
+}
+
+// find finds what a path stands for, from the share's root. A symlink on the way
+// is for the client to follow: then errorData says where it leads.
+func (r *request) find(raw []byte) (p path, status wire.Status) {
+	text := wire.String(raw)
+	root := r.t.exp.Root
+	if text == "" {
+		return path{inode: root}, wire.StatusOK
+	}
+	if text[0] == '\\' {
+		return p, wire.StatusInvalidParameter
+	}
+	parts := strings.Split(text, `\`)
+	last := len(parts) - 1
+	leaf, stream, status := cutStream(parts[last])
+	if status != wire.StatusOK {
+		return p, status
+	}
+	p.stream = stream
+	if last == 0 && leaf == "" { // a stream of the root
+		p.inode = root
+		return p, wire.StatusOK
+	}
+	dir := root
+	for k, part := range parts {
+		if k == last {
+			part = leaf
+		}
+		if status := checkPart(part); status != wire.StatusOK {
+			return p, status
+		}
+		name := fromWire(part)
+		i, stored, err := r.lookup(dir, name)
+		if k == last {
+			p.dir, p.name, p.inode = dir, stored, i
+			switch err {
+			case nil:
+				return p, wire.StatusOK
+			case memstore.ErrNotExist:
+				p.name = name
+				return p, wire.StatusOK
+			case memstore.ErrNotDir:
+				return p, wire.StatusPathNotFound
+			}
+			return p, r.status(err)
+		}
+		switch {
+		case err == memstore.ErrNotExist, err == memstore.ErrNotDir:
+			return p, wire.StatusPathNotFound
+		case err != nil:
+			return p, r.status(err)
+		case i.Type() == memstore.TypeSymlink:
+			return p, r.stopOnSymlink(i, strings.Join(parts[k+1:], `\`), true)
+		case i.Type() != memstore.TypeDir:
+			return p, wire.StatusPathNotFound
+		}
+		dir = i
+	}
+	panic("smb: a path without an end")
+}
+
+// lookup finds a name without regard to case, and that as written first.
+func (r *request) lookup(dir *memstore.Inode, name string) (i *memstore.Inode, stored string, err error) {
+	i, err = dir.Lookup(&r.who, name)
+	if err != memstore.ErrNotExist {
+		return i, name, err
+	}
+	return dir.LookupFold(&r.who, name)
+}
+
+// cutStream takes a stream's name, "name:stream:type", off the last part of a path.
+func cutStream(part string) (leaf, stream string, status wire.Status) {
+	leaf, rest, ok := strings.Cut(part, ":")
+	if !ok {
+		return part, "", wire.StatusOK
+	}
+	stream, kind, typed := strings.Cut(rest, ":")
+	switch {
+	case typed && !strings.EqualFold(kind, "$DATA"), strings.ContainsAny(stream, "\x00/"), !typed && stream == "":
+		return "", "", wire.StatusNameInvalid
+	}
+	return leaf, stream, wire.StatusOK
+}
+
+// checkPart tells whether a part of a path can be a name.
+func checkPart(part string) wire.Status {
+	switch {
+	case part == "" || part == "." || part == "..":
+		return wire.StatusNameInvalid
+	case strings.ContainsFunc(part, func(c rune) bool { return c < 0x20 || strings.ContainsRune(`"*/:<>?|`, c) }):
+		return wire.StatusNameInvalid
+	}
+	return wire.StatusOK
+}
+
+// stopOnSymlink tells the client where a symlink leads, and what of the path was not
+// looked at: MS-SMB2 section 2.2.2.2.1. A target that begins at the root cannot be
+// followed by the client: what is there is the server's.
+func (r *request) stopOnSymlink(i *memstore.Inode, unparsed string, more bool) wire.Status {
+	target, err := i.Readlink(&r.who)
+	if err != nil {
+		return r.status(err)
+	}
+	if more {
+		unparsed = `\` + unparsed
+	}
+	name := appendTarget(nil, target)
+	le := func(b []byte, n int) []byte { return append(b, byte(n), byte(n>>8)) }
+	b := make([]byte, 4, 28+2*len(name))
+	b = append(b, "SYML"...) // the tag 0x4C4D5953
+	b = append(b, 0x0C, 0, 0, 0xA0)
+	b = le(b, 12+2*len(name))
+	b = le(b, wire.UTF16Len(unparsed))
+	b = le(b, len(name)) // substitute name
+	b = le(b, len(name))
+	b = le(b, 0) // print name
+	b = le(b, len(name))
+	flags := byte(1) // relative
+	if strings.HasPrefix(target, "/") {
+		flags = 0
+	}
+	b = append(b, flags, 0, 0, 0)
+	b = append(append(b, name...), name...)
+	n := len(b) - 4
+	b[0], b[1], b[2], b[3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+	r.errorData = b
+	return wire.StatusStoppedOnSymlink
+}
+
+// appendTarget appends a symlink's target as clients want it, with backslashes.
+func appendTarget(b []byte, target string) []byte {
+	for i, part := range strings.Split(target, "/") {
+		if i > 0 {
+			b = append(b, '\\', 0)
+		}
+		b = appendName(b, part)
+	}
+	return b
+}
