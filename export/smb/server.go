@@ -57,6 +57,9 @@ type Config struct {
 	Log *slog.Logger
 	// Trace logs every request and its reply as one line, at level debug.
 	Trace bool
+
+	// Of tests: how long the answer to a failed logon takes.
+	logonDelay time.Duration
 }
 
 // Server answers SMB 2.0.2 to 3.1.1 (MS-SMB2) on the listeners that it is given.
@@ -125,6 +128,9 @@ func New(cfg Config) (*Server, error) {
 		if cfg.Encryption == Off {
 			return nil, fmt.Errorf("smb: encryption is off, and required for the share %q", name)
 		}
+	}
+	if cfg.logonDelay == 0 {
+		cfg.logonDelay = time.Second
 	}
 	s := &Server{
 		cfg:       cfg,

@@ -52,9 +52,6 @@ const (
 	maxOpen       = 1 << 17
 )
 
-// logonDelay is how long the answer to a failed logon takes.
-const logonDelay = time.Second
-
 // session finds a session of the connection; nil if there is none.
 func (c *conn) session(id uint64) *session {
 	s := c.last
@@ -209,7 +206,7 @@ func (r *request) logonFailed(err error) wire.Status {
 	c.s.log.Info("logon failed", "peer", c.peer, "error", err)
 	s.endLocked()
 	c.forget(s)
-	r.delay = logonDelay
+	r.delay = c.s.cfg.logonDelay
 	switch {
 	case errors.Is(err, ntlm.ErrMessage), errors.Is(err, ntlm.ErrOrder):
 		return wire.StatusInvalidParameter
