@@ -13,6 +13,11 @@
 // times nanoseconds since 1970; n*255 is a name of 255 times n. A missing answer is
 // ok.
 //
+// In a script of several protocols every line names a client and how it comes:
+//
+//	a nfs4  open f access=read deny=write
+//	b nfs3  open f access=write            -> share violation
+//
 // What a protocol or engine answers differently stands in the table differs,
 // with the reason. A line there that is answered as the others do is an error,
 // so that the table stays true.
