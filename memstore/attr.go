@@ -47,6 +47,7 @@ type Attr struct {
 	UID, GID     uint32
 	Major, Minor uint32 // of TypeBlock and TypeChar
 	Mode         uint16
+	DOS          uint16 // attributes that only SMB knows, as the client set them
 	Type         Type
 }
 
@@ -80,6 +81,7 @@ const (
 	SetMtimeNow
 	SetCtime // only SMB sets it
 	SetBtime
+	SetDOS
 	SetGuard // refuse with ErrNotSync unless the change time is GuardCtime
 )
 
@@ -87,6 +89,7 @@ const (
 type SetAttr struct {
 	Mask         SetMask
 	Mode         uint16
+	DOS          uint16
 	UID, GID     uint32
 	Size         int64
 	Atime, Mtime int64

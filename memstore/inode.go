@@ -24,6 +24,7 @@ type Inode struct {
 	nlink    uint32 // (m)
 	uid, gid uint32 // (m)
 	mode     uint16 // (m)
+	dos      uint16 // (m)
 	typ      Type   // (c)
 	dead     bool   // (m) nothing holds it: no name, no open, no kernel
 	cow      bool   // (m) pages may be shared with a clone
@@ -172,7 +173,7 @@ func (i *Inode) attr() Attr {
 		Size: i.size, Used: i.data.Bytes(),
 		Atime: i.atime.Load(), Mtime: i.mtime, Ctime: i.ctime, Btime: i.btime,
 		Nlink: i.nlink, UID: i.uid, GID: i.gid,
-		Mode: i.mode, Type: i.typ,
+		Mode: i.mode, DOS: i.dos, Type: i.typ,
 	}
 	switch i.typ {
 	case TypeDir:
@@ -333,6 +334,9 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map
 	if a.Mask&SetBtime != 0 {
 		i.btime = a.Btime
 	}
+	if a.Mask&SetDOS != 0 {
+		i.dos = a.DOS
+	}
 	if a.Mask&SetCtime != 0 {
 		i.ctime = a.Ctime
 	}
@@ -353,7 +357,7 @@ func (i *Inode) maySet(c *Caller, o *Open, a *SetAttr) error {
 	if a.Mask&(SetAtime|SetMtime|SetCtime|SetBtime) != 0 && !i.owns(c) {
 		return ErrPerm
 	}
-	if a.Mask&(SetAtimeNow|SetMtimeNow) != 0 && !i.owns(c) && !i.permits(c, AccessWrite) {
+	if a.Mask&(SetAtimeNow|SetMtimeNow|SetDOS) != 0 && !i.owns(c) && !i.permits(c, AccessWrite) {
 		return ErrAccess
 	}
 	if a.Mask&SetSize != 0 {

@@ -1,59 +1,14 @@
 package smb
 
 import (
-	"strconv"
-	"strings"
-
 	"ramserver/export/smb/wire"
 	"ramserver/memstore"
 )
 
-// dosXattr has the attributes that POSIX does not know, as Samba writes them: a
-// number in hexadecimal. A file without it has AttrArchive, anything else none.
-const dosXattr = "user.DOSATTRIB"
-
-// keptAttrs are those that are kept there.
+// keptAttrs are the attributes that POSIX does not know, which the store keeps for
+// us. What SMB has not made has none of them.
 const keptAttrs = wire.AttrReadOnly | wire.AttrHidden | wire.AttrSystem | wire.AttrArchive | wire.AttrTemporary |
 	wire.AttrSparse | wire.AttrOffline | wire.AttrNotIndexed
-
-// kept returns an inode's attributes among keptAttrs.
-func (r *request) kept(i *memstore.Inode) uint32 {
-	v, err := i.GetXattr(&r.who, dosXattr)
-	if err != nil {
-		return keptDefault(i)
-	}
-	hex, _, _ := strings.Cut(string(v), "\x00")
-	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "0x"), 16, 32)
-	if err != nil {
-		return keptDefault(i)
-	}
-	return uint32(n) & keptAttrs
-}
-
-func keptDefault(i *memstore.Inode) uint32 {
-	if i.Type() == memstore.TypeFile {
-		return wire.AttrArchive
-	}
-	return 0
-}
-
-// keep sets them. Whether the client may is known.
-func (r *request) keep(i *memstore.Inode, attrs uint32) error {
-	attrs &= keptAttrs
-	if attrs == r.kept(i) {
-		return nil
-	}
-	c := r.server()
-	var err error
-	if attrs == keptDefault(i) {
-		if _, err = i.RemoveXattr(&c, dosXattr); err == memstore.ErrNoXattr {
-			err = nil
-		}
-		return err
-	}
-	_, err = i.SetXattr(&c, dosXattr, []byte("0x"+strconv.FormatUint(uint64(attrs), 16)), memstore.XattrEither)
-	return err
-}
 
 // server is the caller for what the client may do by its open, whatever the mode
 // says.
@@ -64,9 +19,9 @@ func (r *request) server() memstore.Caller {
 }
 
 // dosAttrs are all attributes of an inode as clients see them.
-func (r *request) dosAttrs(i *memstore.Inode) uint32 {
-	attrs := r.kept(i)
-	switch i.Type() {
+func dosAttrs(a *memstore.Attr) uint32 {
+	attrs := uint32(a.DOS)
+	switch a.Type {
 	case memstore.TypeFile:
 	case memstore.TypeDir:
 		attrs |= wire.AttrDirectory
@@ -80,8 +35,8 @@ func (r *request) dosAttrs(i *memstore.Inode) uint32 {
 }
 
 // tagOf is the tag of the reparse point that an inode is, or 0.
-func tagOf(i *memstore.Inode) uint32 {
-	switch i.Type() {
+func tagOf(t memstore.Type) uint32 {
+	switch t {
 	case memstore.TypeFile, memstore.TypeDir:
 		return 0
 	case memstore.TypeSymlink:
@@ -90,17 +45,16 @@ func tagOf(i *memstore.Inode) uint32 {
 	return wire.TagNFS
 }
 
-// infoOf is what is told about an inode, from its attributes and who asks.
-func (r *request) infoOf(i *memstore.Inode, a *memstore.Attr) wire.FileInfo {
+// infoOf is what is told about an inode with these attributes.
+func infoOf(a *memstore.Attr) wire.FileInfo {
 	f := wire.FileInfo{
 		Times: wire.FileTimes{
 			Creation: wire.NanoTime(a.Btime), Access: wire.NanoTime(a.Atime), Write: wire.NanoTime(a.Mtime), Change: wire.NanoTime(a.Ctime),
 		},
-		Attributes: r.dosAttrs(i),
+		Attributes: dosAttrs(a),
 		Links:      a.Nlink,
 		Index:      a.Ino,
-		Volume:     i.Store().ID(),
-		Tag:        tagOf(i),
+		Tag:        tagOf(a.Type),
 	}
 	switch a.Type {
 	case memstore.TypeDir:

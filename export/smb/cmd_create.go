@@ -214,7 +214,7 @@ func (k *creating) changed(err error) wire.Status {
 // take opens an inode that is there.
 func (k *creating) take() wire.Status {
 	q, r := k.q, k.r
-	kept := r.kept(k.inode)
+	kept := uint32(k.attr.DOS)
 	replaced := q.Disposition == wire.FileSupersede || q.Disposition >= wire.FileOverwrite
 	need := k.access
 	if replaced {
@@ -274,11 +274,11 @@ func (k *creating) take() wire.Status {
 // empty takes away what a file was that is replaced.
 func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 	r := k.r
-	ch, err := k.inode.SetAttr(&r.who, k.open, &memstore.SetAttr{Mask: memstore.SetSize})
-	if err == nil {
-		k.attr = ch.After
-		err = r.keep(k.inode, k.attrs|wire.AttrArchive)
-	}
+	ch, err := k.inode.SetAttr(&r.who, k.open, &memstore.SetAttr{
+		Mask: memstore.SetSize | memstore.SetDOS,
+		DOS:  uint16(k.attrs&keptAttrs | wire.AttrArchive),
+	})
+	k.attr = ch.After
 	if err == nil && args.Access != k.args().Access {
 		err = k.open.Change(&r.who, k.args())
 	}
@@ -324,9 +324,11 @@ func (k *creating) make() wire.Status {
 	if r.t.exp.ReadOnly {
 		return wire.StatusMediaWriteProtected
 	}
-	a := memstore.Create{Type: memstore.TypeFile, Set: memstore.SetAttr{Mask: memstore.SetMode, Mode: newFileMode}}
+	a := memstore.Create{Type: memstore.TypeFile, Set: memstore.SetAttr{
+		Mask: memstore.SetMode | memstore.SetDOS, Mode: newFileMode, DOS: uint16(k.attrs&keptAttrs | wire.AttrArchive),
+	}}
 	if q.Options&wire.OptDirectory != 0 {
-		a.Type, a.Set.Mode = memstore.TypeDir, newDirMode
+		a.Type, a.Set.Mode, a.Set.DOS = memstore.TypeDir, newDirMode, uint16(k.attrs&keptAttrs)
 	} else if k.attrs&wire.AttrReadOnly != 0 && q.Options&wire.OptDeleteOnClose != 0 {
 		return wire.StatusCannotDelete
 	}
@@ -350,19 +352,11 @@ func (k *creating) make() wire.Status {
 	}
 	k.inode, k.open, k.attr = made.Inode, made.Open, made.Attr
 	k.action = wire.ActionCreated
-	attrs := k.attrs
-	if a.Type == memstore.TypeFile {
-		attrs |= wire.AttrArchive
-	}
-	if err = r.keep(k.inode, attrs); err == nil && len(k.eas) > 0 {
+	if len(k.eas) > 0 {
 		if status := r.setEAs(k.inode, k.eas); status != wire.StatusOK {
 			k.undo()
 			return status
 		}
-	}
-	if err != nil {
-		k.undo()
-		return r.status(err)
 	}
 	return wire.StatusOK
 }

@@ -24,9 +24,9 @@ func init() {
 		wire.CommandIoctl:          {name: "IOCTL", size: 57, needs: needSession | needTree, run: (*request).ioctl},
 		wire.CommandCancel:         {name: "CANCEL", size: 4},
 		wire.CommandEcho:           {name: "ECHO", size: 4, run: (*request).echo},
-		wire.CommandQueryDirectory: {name: "QUERY_DIRECTORY", size: 33, needs: needSession | needTree},
+		wire.CommandQueryDirectory: {name: "QUERY_DIRECTORY", size: 33, needs: needSession | needTree, run: (*request).queryDirectory},
 		wire.CommandChangeNotify:   {name: "CHANGE_NOTIFY", size: 32, needs: needSession | needTree},
-		wire.CommandQueryInfo:      {name: "QUERY_INFO", size: 41, needs: needSession | needTree},
+		wire.CommandQueryInfo:      {name: "QUERY_INFO", size: 41, needs: needSession | needTree, run: (*request).queryInfo},
 		wire.CommandSetInfo:        {name: "SET_INFO", size: 33, needs: needSession | needTree},
 		wire.CommandOplockBreak:    {name: "OPLOCK_BREAK", size: 24, needs: needSession},
 	}

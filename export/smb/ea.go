@@ -13,7 +13,7 @@ import (
 const eaPrefix = "user."
 
 // isEA tells whether an extended attribute of the store is one to clients.
-func isEA(xattr string) bool { return strings.HasPrefix(xattr, eaPrefix) && xattr != dosXattr }
+func isEA(xattr string) bool { return strings.HasPrefix(xattr, eaPrefix) }
 
 // findEA is how a name is stored already, or would be.
 func (r *request) findEA(i *memstore.Inode, name string) (string, error) {

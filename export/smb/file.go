@@ -22,6 +22,7 @@ type file struct {
 
 	deleteOnClose bool
 	position      uint64 // kept for the client, who asks for it
+	listing       listing
 }
 
 // data is the inode whose data the file is.
@@ -61,6 +62,15 @@ func (r *request) file(id wire.FileID) (*file, wire.Status) {
 	return f, wire.StatusOK
 }
 
+// openFile is file for commands that a pipe has no answer to.
+func (r *request) openFile(id wire.FileID) (*file, wire.Status) {
+	f, status := r.file(id)
+	if f != nil && f.pipe != nil {
+		return nil, wire.StatusInvalidDeviceRequest
+	}
+	return f, status
+}
+
 // close closes the file, and ends what waits for something by it.
 func (f *file) close() {
 	s := f.t.s
@@ -76,7 +86,8 @@ func (f *file) close() {
 
 // fileInfo is what is told about an open file, from the attributes of its data.
 func (r *request) fileInfo(f *file, a *memstore.Attr) wire.FileInfo {
-	info := r.infoOf(f.inode, a)
+	info := infoOf(a)
+	info.Volume = f.t.volume()
 	info.Access = f.access
 	info.Position = f.position
 	const modes = 0x107E // those of CREATE's options that are told

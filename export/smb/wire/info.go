@@ -175,9 +175,11 @@ const (
 // DirEntrySize is the size of an entry of a class without its name; ok is false if
 // there is no such class.
 func DirEntrySize(class uint8) (n int, ok bool) {
-	n, ok = map[uint8]int{DirInfo: 64, DirFull: 68, DirBoth: 94, DirNames: 12, DirIDBoth: 104, DirIDFull: 80, DirIDExtd: 88}[class]
+	n, ok = dirSizes[class]
 	return n, ok
 }
+
+var dirSizes = map[uint8]int{DirInfo: 64, DirFull: 68, DirBoth: 94, DirNames: 12, DirIDBoth: 104, DirIDFull: 80, DirIDExtd: 88}
 
 // AppendDirEntry appends an entry of a directory without its name, which follows,
 // and whose length in bytes is n. Its first field, the distance to the next entry,

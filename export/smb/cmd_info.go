@@ -1,0 +1,167 @@
+package smb
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"ramserver/export/smb/wire"
+)
+
+// queryInfo is QUERY_INFO, MS-SMB2 section 3.3.5.20.
+func (r *request) queryInfo() wire.Status {
+	var q wire.QueryInfoRequest
+	if !q.Decode(r.msg) || int(q.MaxOut) > r.c.maxIO() || !r.paid(max(len(q.Input), int(q.MaxOut))) {
+		return wire.StatusInvalidParameter
+	}
+	f, status := r.file(q.ID)
+	switch {
+	case f == nil:
+		return status
+	case f.pipe != nil:
+		return r.queryPipe(&q)
+	}
+	switch q.Type {
+	case wire.InfoFile:
+		return r.queryFile(f, &q)
+	case wire.InfoFS:
+		return r.queryFS(f, &q)
+	case wire.InfoSecurity:
+		return r.querySecurity(f, &q)
+	case wire.InfoQuota:
+		return wire.StatusNotSupported
+	}
+	return wire.StatusInvalidParameter
+}
+
+// queryPipe tells what clients ask about a pipe before they use it.
+func (r *request) queryPipe(q *wire.QueryInfoRequest) wire.Status {
+	if q.Type != wire.InfoFile || q.Class != wire.FileStandard {
+		return wire.StatusInvalidParameter
+	}
+	info := wire.FileInfo{Allocation: 4096, Links: 1, DeletePending: true}
+	at := wire.BeginBuffer(r.w)
+	r.w.B = info.Append(r.w.B, q.Class)
+	return r.endInfo(q, at, len(r.w.B)-at)
+}
+
+// endInfo ends the reply to a query of which fixed bytes at least must fit what the
+// client has room for. MS-SMB2 section 3.3.5.20.1.
+func (r *request) endInfo(q *wire.QueryInfoRequest, at, fixed int) wire.Status {
+	w := r.w
+	status := wire.StatusOK
+	switch n := int(q.MaxOut); {
+	case n < fixed:
+		return wire.StatusInfoLengthMismatch
+	case n < len(w.B)-at:
+		w.B = w.B[:at+n]
+		status = wire.StatusBufferOverflow
+	}
+	wire.EndBuffer(w, at)
+	return status
+}
+
+// queryRights are what a file must be open for to be asked for a class. MS-SMB2
+// section 3.3.5.20.1.
+var queryRights = map[uint8]uint32{
+	wire.FileBasic:        rightReadAttrs,
+	wire.FileAll:          rightReadAttrs,
+	wire.FileNetworkOpen:  rightReadAttrs,
+	wire.FileAttributeTag: rightReadAttrs,
+	wire.FileFullEA:       rightReadEA,
+}
+
+func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
+	if need := queryRights[q.Class]; f.access&need != need {
+		return wire.StatusAccessDenied
+	}
+	if q.Class == wire.FileAlternateName {
+		return wire.StatusNameNotFound // there are no short names
+	}
+	fixed, ok := wire.FileInfoSize(q.Class)
+	if !ok {
+		return wire.StatusInvalidInfoClass
+	}
+	a, err := f.data().GetAttr(&r.who)
+	if err != nil {
+		return r.status(err)
+	}
+	info := r.fileInfo(f, &a)
+	if q.Class == wire.FileAll || q.Class == wire.FileNormalizedName {
+		info.Name = f.path()
+	}
+	if q.Class == wire.FileNormalizedName && len(info.Name) > 0 {
+		info.Name = info.Name[2:] // without the first backslash
+	}
+	at := wire.BeginBuffer(r.w)
+	r.w.B = info.Append(r.w.B, q.Class)
+	return r.endInfo(q, at, fixed)
+}
+
+// path is where a file is in its share, with a backslash first, in UTF-16.
+func (f *file) path() []byte {
+	p, ok := f.inode.Path()
+	if !ok {
+		p = f.name // its name is gone
+	}
+	if root, _ := f.t.exp.Root.Path(); root != "" && len(p) >= len(root) {
+		p = p[len(root):]
+	}
+	return appendTarget([]byte{'\\', 0}, strings.TrimPrefix(p, "/"))
+}
+
+// volume is the serial number of a share's volume.
+func (t *tree) volume() uint64 { return t.exp.Store.ID() ^ uint64(t.exp.ID) }
+
+func (r *request) queryFS(f *file, q *wire.QueryInfoRequest) wire.Status {
+	exp := f.t.exp
+	root, err := exp.Root.GetAttr(&r.who)
+	if err != nil {
+		return r.status(err)
+	}
+	fs := exp.Store.Statfs()
+	info := wire.FSInfo{
+		Created: wire.NanoTime(root.Btime),
+		Serial:  uint32(f.t.volume()),
+		Label:   wire.AppendUTF16(nil, exp.Name),
+		Total:   uint64(fs.TotalBytes) / wire.SectorSize,
+		Free:    uint64(fs.TotalBytes-fs.UsedBytes) / wire.SectorSize,
+		Attributes: wire.FSCaseSensitive | wire.FSCasePreserved | wire.FSUnicode | wire.FSACLs | wire.FSSparse | wire.FSReparse |
+			wire.FSObjectIDs | wire.FSHardLinks | wire.FSEAs | wire.FSRefCounts | wire.FSNamedStreams,
+	}
+	if exp.ReadOnly {
+		info.Attributes |= wire.FSReadOnly
+	}
+	binary.LittleEndian.PutUint64(info.ID[:], exp.Store.ID())
+	binary.LittleEndian.PutUint32(info.ID[8:], exp.ID)
+	at := wire.BeginBuffer(r.w)
+	b, fixed, ok := info.Append(r.w.B, q.Class)
+	if !ok {
+		return wire.StatusInvalidInfoClass
+	}
+	r.w.B = b
+	return r.endInfo(q, at, fixed)
+}
+
+// querySecurity answers with the security descriptor that the mode is. MS-SMB2
+// section 3.3.5.20.3.
+func (r *request) querySecurity(f *file, q *wire.QueryInfoRequest) wire.Status {
+	need := uint32(rightReadControl)
+	if q.Additional&secSACL != 0 {
+		need |= rightSystem
+	}
+	if f.access&need != need {
+		return wire.StatusAccessDenied
+	}
+	a, err := f.inode.GetAttr(&r.who)
+	if err != nil {
+		return r.status(err)
+	}
+	at := wire.BeginBuffer(r.w)
+	r.w.B = appendSD(r.w.B, &a, q.Additional)
+	if n := len(r.w.B) - at; n > int(q.MaxOut) {
+		r.errorData = binary.LittleEndian.AppendUint32(nil, uint32(n))
+		return wire.StatusBufferTooSmall
+	}
+	wire.EndBuffer(r.w, at)
+	return wire.StatusOK
+}
