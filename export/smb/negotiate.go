@@ -79,6 +79,7 @@ func (r *request) negotiate() wire.Status {
 	case t.dialect == 0:
 		return wire.StatusNotSupported
 	case t.dialect == wire.Dialect311:
+		t.signing = wire.SigningAESCMAC // unless the client says what else it can
 		var status wire.Status
 		if contexts, status = t.contexts(&q, encrypts); status != wire.StatusOK {
 			return status
@@ -139,7 +140,10 @@ func (t *terms) contexts(q *wire.NegotiateRequest, encrypts bool) ([]wire.Negoti
 			if !ok {
 				return nil, wire.StatusInvalidParameter
 			}
-			t.signing = best(signings, as[wire.SigningAlgorithm](ids))
+			// HMAC-SHA256 is 0, and so is nothing in common.
+			if a := best(signings, as[wire.SigningAlgorithm](ids)); a != 0 || slices.Contains(ids, uint16(a)) {
+				t.signing = a
+			}
 			reply = append(reply, wire.NegotiateContext{Type: x.Type, Data: []byte{1, 0, byte(t.signing), 0}})
 		}
 	}
