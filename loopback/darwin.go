@@ -28,3 +28,22 @@ func (p *Plan) darwin(w *Want) {
 	}
 	p.Run = []string{"mount_nfs", "-o", strings.Join(p.Options, ","), p.Source, w.Dir}
 }
+
+// expectScript answers mount_smbfs, which asks for the password on a terminal. It is
+// for expect(1), which comes with macOS, on standard input, since arguments can be
+// seen by everybody.
+func (p *Plan) expectScript() string {
+	word := func(s string) string {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, `[`, `\[`).Replace(s) + `"`
+	}
+	return `log_user 0
+set timeout 20
+spawn mount_smbfs ` + word(p.Source) + " " + word(p.Dir) + `
+expect {
+	"assword" { send -- ` + word(p.secret+"\r") + `; expect eof; puts $expect_out(buffer) }
+	timeout { puts "mount_smbfs does not ask for the password"; exit 1 }
+	eof { puts $expect_out(buffer) }
+}
+exit [lindex [wait] 3]
+`
+}

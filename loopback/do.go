@@ -28,11 +28,18 @@ func (p *Plan) Mount(ctx context.Context) error {
 }
 
 // run runs a command; its error has what the command printed.
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) error { return feed(ctx, args, "") }
+
+// feed is run with standard input.
+func feed(ctx context.Context, args []string, in string) error {
 	if len(args) == 0 {
 		return errors.New("there is no command for this")
 	}
-	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	if in != "" {
+		cmd.Stdin = strings.NewReader(in)
+	}
+	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}

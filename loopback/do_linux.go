@@ -65,12 +65,14 @@ var flagBits = map[string]uintptr{
 	"ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC, "noatime": unix.MS_NOATIME,
 }
 
-func (p *Plan) mount(ctx context.Context) error {
-	if p.Via == SMB {
-		return run(ctx, p.Run)
+func (p *Plan) mount(context.Context) error {
+	options := strings.Join(p.Options, ",")
+	data := options
+	if p.secret != "" {
+		data += ",password=" + strings.ReplaceAll(p.secret, ",", ",,")
 	}
-	if err := unix.Mount(p.Source, p.Dir, p.Type, 0, strings.Join(p.Options, ",")); err != nil {
-		return fmt.Errorf("mount(2) of %s at %s, type %s, options %s: %w", p.Source, p.Dir, p.Type, strings.Join(p.Options, ","), err)
+	if err := unix.Mount(p.Source, p.Dir, p.Type, 0, data); err != nil {
+		return fmt.Errorf("mount(2) of %s at %s, type %s, options %s: %w", p.Source, p.Dir, p.Type, options, err)
 	}
 	return nil
 }

@@ -21,7 +21,13 @@ func (c Check) holds() error {
 	}
 }
 
-func (p *Plan) mount(ctx context.Context) error { return run(ctx, p.Run) }
+func (p *Plan) mount(ctx context.Context) error {
+	if p.Via == SMB && p.secret != "" {
+		program, script := p.script()
+		return feed(ctx, program, script)
+	}
+	return run(ctx, p.Run)
+}
 
 // Restrict sets the plan's flags; New has refused them here.
 func (p *Plan) Restrict() error { return nil }

@@ -32,6 +32,7 @@ type Want struct {
 	Bound  bool     // port 111 of the host says where NFS is
 	Root   bool     // root mounts
 	User   string   // of SMB
+	Secret string   // the user's password, if the plan is to be carried out
 	Flags  []string // restrictions: of ro, nosuid, nodev, noexec, noatime; Linux only
 
 	// Local says that server and client are one machine, and Conns and IO are
@@ -54,6 +55,8 @@ type Plan struct {
 	Run     []string `json:"run,omitempty"`   // the command that mounts; FUSE has none
 	Undo    []string `json:"undo"`            // the command that unmounts
 	Force   []string `json:"force"`           // the command that unmounts also when files are open or the server is gone
+
+	user, secret string // of SMB; never shown or written down
 }
 
 // Check is something that must hold before a plan can work.
@@ -92,7 +95,7 @@ func Ways(system string) []string {
 
 // New makes a plan. The error says why this system cannot mount in this way.
 func New(w Want) (*Plan, error) {
-	p := &Plan{System: w.System, Via: w.Via, Dir: w.Dir, Flags: w.Flags}
+	p := &Plan{System: w.System, Via: w.Via, Dir: w.Dir, Flags: w.Flags, user: w.User, secret: w.Secret}
 	if err := CheckFlags(w.System, w.Flags); err != nil {
 		return nil, err
 	}
@@ -143,6 +146,9 @@ func (p *Plan) Print(out io.Writer) error {
 		fmt.Fprintf(w, "mount\tby the server itself: %s at %s, type %s, options %s\n", p.Source, p.Dir, p.Type, strings.Join(p.Options, ","))
 	} else {
 		fmt.Fprintf(w, "mount\t%s\n", p.Command())
+		if p.secret != "" {
+			fmt.Fprintf(w, "\twith a password for %s that is not shown\n", p.user)
+		}
 	}
 	if len(p.Flags) > 0 {
 		fmt.Fprintf(w, "\t%s\n", shell(p.System, []string{"mount", "-o", "remount,bind," + strings.Join(p.Flags, ","), p.Dir}))
@@ -206,3 +212,12 @@ func nfsPorts(w *Want) []string {
 }
 
 func join(options ...[]string) []string { return slices.Concat(options...) }
+
+// script is a program that carries out the plan of an SMB mount with its password,
+// and what it reads from standard input.
+func (p *Plan) script() (program []string, in string) {
+	if p.System == "windows" {
+		return []string{"powershell", "-NoProfile", "-NonInteractive", "-Command", "-"}, p.powerShellScript()
+	}
+	return []string{"expect", "-"}, p.expectScript()
+}

@@ -42,7 +42,9 @@ func TestPlans(t *testing.T) {
 			run: "mount -t nfs -o vers=3,proto=tcp,nolock host:/ramdisk /ramdisk", undo: "umount /ramdisk", force: "umount -l /ramdisk"},
 		{name: "Linux, a folder with a quote", want: with("linux", NFS, func(w *Want) { w.Local, w.Bound, w.Host, w.Dir = false, true, "host", "/it's" }), checks: " nfs",
 			run: `mount -t nfs -o vers=3,proto=tcp,nolock host:/ramdisk '/it'\''s'`, undo: `umount '/it'\''s'`, force: `umount -l '/it'\''s'`},
-		{name: "Linux, SMB", want: with("linux", SMB, func(w *Want) { w.Port, w.User = 1445, "me" }), checks: " cifs mount.cifs",
+		{name: "Linux, SMB", want: with("linux", SMB, func(w *Want) { w.Port, w.User, w.Secret = 1445, "me", "hush" }), checks: " cifs",
+			run: "mount -i -t cifs -o port=1445,vers=3.1.1,username=me,ip=127.0.0.1,hard,actimeo=1,serverino //127.0.0.1/ramdisk /ramdisk", undo: "umount /ramdisk", force: "umount -l /ramdisk"},
+		{name: "Linux, SMB from elsewhere", want: with("linux", SMB, func(w *Want) { w.Local, w.Port, w.User = false, 1445, "me" }), checks: " cifs mount.cifs",
 			run: "mount -t cifs -o port=1445,vers=3.1.1,username=me //127.0.0.1/ramdisk /ramdisk", undo: "umount /ramdisk", force: "umount -l /ramdisk"},
 
 		{name: "macOS, NFS", want: with("darwin", NFS, nil), checks: "mount_nfs",
@@ -103,12 +105,36 @@ func TestPlans(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(b, &again)
 		}
+		again.user, again.secret = p.user, p.secret
+		if strings.Contains(string(b), "hush") {
+			t.Errorf("%s: the state file has the password: %s", tc.name, b)
+		}
 		if err != nil || !reflect.DeepEqual(&again, p) && len(p.Options) > 0 && len(p.Checks) > 0 {
 			t.Errorf("%s: %v: %+v\nis not %+v", tc.name, err, again, p)
 		}
 		var out bytes.Buffer
-		if err := p.Print(&out); err != nil || !strings.Contains(out.String(), tc.run) || !strings.Contains(out.String(), "undo") {
+		if err := p.Print(&out); err != nil || !strings.Contains(out.String(), tc.run) || !strings.Contains(out.String(), "undo") || strings.Contains(out.String(), "hush") {
 			t.Errorf("%s: prints %v\n%s", tc.name, err, out.String())
+		}
+	}
+}
+
+// The password goes to a program's standard input, in that program's quotes.
+func TestScripts(t *testing.T) {
+	for _, tc := range []struct{ system, dir, program, want string }{
+		{"darwin", "/it's", "expect -", `spawn mount_smbfs "//me@127.0.0.1:1445/ramdisk" "/it's"
+expect {
+	"assword" { send -- "a'b\"c\$d\[e]\\` + "\r" + `"; expect eof;`},
+		{"windows", "R:", "powershell -NoProfile -NonInteractive -Command -",
+			`try { New-SmbMapping -LocalPath 'R:' -RemotePath '\\127.0.0.1\ramdisk' -UserName 'me' -Password 'a''b"c$d[e]\' -TcpPort 1445 | Out-Null }`},
+	} {
+		p, err := New(Want{System: tc.system, Via: SMB, Dir: tc.dir, Export: "ramdisk", Host: "127.0.0.1", Port: 1445, User: "me", Secret: `a'b"c$d[e]\`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, in := p.script()
+		if strings.Join(program, " ") != tc.program || !strings.Contains(in, tc.want) {
+			t.Errorf("%s: %v\n%s\nwant %s\n%s", tc.system, program, in, tc.program, tc.want)
 		}
 	}
 }

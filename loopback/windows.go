@@ -41,3 +41,16 @@ func (p *Plan) windowsSMB(w *Want) {
 	p.Undo = []string{"net", "use", w.Dir, "/delete"}
 	p.Force = append(p.Undo[:3:3], "/delete", "/y")
 }
+
+// powerShellScript maps the drive with a password. It goes to PowerShell by standard
+// input, since arguments can be seen by everybody.
+func (p *Plan) powerShellScript() string {
+	word := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+	cmd := "New-SmbMapping -LocalPath " + word(p.Dir) + " -RemotePath " + word(p.Source) + " -UserName " + word(p.user) + " -Password " + word(p.secret)
+	for _, o := range p.Options {
+		if port, ok := strings.CutPrefix(o, "/TCPPORT:"); ok {
+			cmd += " -TcpPort " + port
+		}
+	}
+	return "$ErrorActionPreference = 'Stop'\ntry { " + cmd + " | Out-Null } catch { Write-Output $_.Exception.Message; exit 1 }\n"
+}

@@ -229,8 +229,8 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, c := range []string{"mount", "umount", "serve", "status", "stop", "service", "doctor", "version"} {
-		r := ramserver(t, c, "--help")
+	for _, c := range []string{"mount", "umount", "serve", "status", "stop", "service", "doctor", "user", "user add", "user remove", "user list", "version"} {
+		r := ramserver(t, append(strings.Fields(c), "--help")...)
 		if r.code != 0 || !strings.Contains(r.out, "Examples:") {
 			t.Errorf("%s --help: %d\n%s", c, r.code, r.out)
 		}

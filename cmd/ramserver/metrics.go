@@ -28,6 +28,12 @@ var (
 	descPanics     = prometheus.NewDesc("ramserver_nfs_panics_total", "Calls that failed in the server.", nil, nil)
 	descAccepted   = prometheus.NewDesc("ramserver_nfs_connections_total", "Connections accepted.", nil, nil)
 	descEvicted    = prometheus.NewDesc("ramserver_nfs_evicted_total", "Connections closed to make room for others.", nil, nil)
+	descSMBCalls   = prometheus.NewDesc("ramserver_smb_requests_total", "Requests by command.", []string{"command"}, nil)
+	descSMBErrors  = prometheus.NewDesc("ramserver_smb_errors_total", "Requests answered with an error, by command.", []string{"command"}, nil)
+	descSMBBytes   = prometheus.NewDesc("ramserver_smb_bytes_total", "Bytes on the wire.", []string{"direction"}, nil)
+	descSMBLogons  = prometheus.NewDesc("ramserver_smb_failed_logons_total", "Logons that were refused.", nil, nil)
+	descSMBPanics  = prometheus.NewDesc("ramserver_smb_panics_total", "Requests that failed in the server.", nil, nil)
+	descSMBConns   = prometheus.NewDesc("ramserver_smb_connections", "Open connections.", nil, nil)
 	descConns      = prometheus.NewDesc("ramserver_nfs_connections", "Open connections.", nil, nil)
 )
 
@@ -45,6 +51,18 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		put(descUsed, prometheus.GaugeValue, float64(st.UsedBytes), s.Name())
 		put(descInodes, prometheus.GaugeValue, float64(st.TotalInodes), s.Name())
 		put(descUsedInodes, prometheus.GaugeValue, float64(st.UsedInodes), s.Name())
+	}
+	if c.r.smb != nil {
+		st := c.r.smb.Stats()
+		for _, p := range st.Commands {
+			put(descSMBCalls, prometheus.CounterValue, float64(p.Calls), p.Name)
+			put(descSMBErrors, prometheus.CounterValue, float64(p.Errors), p.Name)
+		}
+		put(descSMBBytes, prometheus.CounterValue, float64(st.BytesIn), "in")
+		put(descSMBBytes, prometheus.CounterValue, float64(st.BytesOut), "out")
+		put(descSMBLogons, prometheus.CounterValue, float64(st.FailedLogons))
+		put(descSMBPanics, prometheus.CounterValue, float64(st.Panics))
+		put(descSMBConns, prometheus.GaugeValue, float64(len(st.Conns)))
 	}
 	if c.r.native == nil {
 		return // go-nfs does not count

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 
+	"ramserver/export/smb"
 	"ramserver/loopback"
 
 	"github.com/spf13/cobra"
@@ -61,7 +63,7 @@ by FUSE it is the whole store of that export.`,
 			}
 			p.optional6 = !cmd.Flags().Changed("listen")
 			if !network(cmd.Flags()) {
-				p.network, p.listen, p.portmap = false, nil, "off"
+				p.network, p.listen, p.portmap, p.smb = false, nil, "off", nil
 			}
 			if err := m.plan(in, p, args[0], cmd.ErrOrStderr()); err != nil {
 				return err
@@ -157,37 +159,63 @@ func cleanLost(dir string, msgs io.Writer) (bool, error) {
 const maxConns = 4
 
 func (m *mountFlags) planVia(p *plan, via, dir string) (err error) {
-	if via == loopback.SMB {
-		return errors.New("smb: this version does not serve SMB")
+	listen, port := p.listen, p.nfsPort
+	if via != loopback.FUSE && listen == nil {
+		listen = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 	}
-	listen := p.listen
-	if via == loopback.NFS {
-		if listen == nil {
-			listen = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	var user, secret string
+	if via == loopback.SMB {
+		if port, err = p.mountSMB(listen[0]); err != nil {
+			return err
 		}
+		user, secret = p.smb.quick, p.smb.secret
+	}
+	if via == loopback.NFS {
 		switch {
 		case runtime.GOOS == "windows":
-			p.nfsPort, p.portmap = 2049, "on" // it asks no other
+			p.nfsPort, p.portmap = nfsPort, "on" // it asks no other
 		case p.listen == nil || p.nfsPort == 0:
-			if p.nfsPort, err = freePort(listen[0]); err != nil {
+			if p.nfsPort, err = freePort(listen[0], nfsPort, 0); err != nil {
 				return failure{err}
 			}
 		}
+		port = p.nfsPort
 	}
 	p.mount, err = loopback.New(loopback.Want{
 		System: runtime.GOOS, Via: via, Dir: dir, Export: p.exports[0].name, Flags: m.options,
-		Host: localHost(listen), Port: p.nfsPort, Bound: p.portmap == "on", Root: os.Geteuid() == 0,
+		Host: localHost(listen), Port: port, User: user, Secret: secret, Bound: p.portmap == "on", Root: os.Geteuid() == 0,
 		Local: true, Conns: min(maxConns, runtime.NumCPU()), IO: min(p.maxIO, 1<<20),
 	})
-	if err == nil && via == loopback.NFS {
+	if err == nil && via != loopback.FUSE {
+		p.noNFS = p.listen == nil && via == loopback.SMB
 		p.listen = listen
 	}
 	return err
 }
 
-// freePort is NFS's port if nobody has it, else some other.
-func freePort(a netip.Addr) (uint16, error) {
-	for _, port := range []uint16{2049, 0} {
+// nfsPort is the port of NFS.
+const nfsPort = 2049
+
+// mountSMB adds to p what a mount by SMB needs: a user of its own, and a port that
+// is known before the server has it.
+func (p *plan) mountSMB(a netip.Addr) (port uint16, err error) {
+	if p.smb == nil {
+		p.smb = &smbPlan{ports: []uint16{smbPort, otherSMBPort, 0}, signing: smb.Enabled, encryption: smb.Enabled}
+	}
+	if p.smb.quick == "" {
+		p.smb.quick = "ramserver"
+	}
+	p.smb.secret = rand.Text()
+	if port, err = freePort(a, p.smb.ports...); err != nil {
+		return 0, failure{err}
+	}
+	p.smb.ports = []uint16{port}
+	return port, nil
+}
+
+// freePort is the first port that nobody has; 0 is any.
+func freePort(a netip.Addr, ports ...uint16) (uint16, error) {
+	for _, port := range ports {
 		l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
 		if err != nil {
 			continue
@@ -277,6 +305,9 @@ func (p *plan) printMount(out io.Writer, name string) error {
 			addrs = append(addrs, netip.AddrPortFrom(a, p.nfsPort).String())
 		}
 		at = "NFS on " + strings.Join(addrs, " and ")
+		if p.noNFS {
+			at = fmt.Sprintf("SMB on %s", netip.AddrPortFrom(p.listen[0], p.smb.ports[0]))
+		}
 	}
 	fmt.Fprintf(out, "A server named %s would hold %s of memory in the background (%s), and for %s at %s:\n\n", name, p.sizes(), at, p.mount.Via, p.mount.Dir)
 	return p.mount.Print(out)

@@ -260,7 +260,6 @@ func TestMountMistakes(t *testing.T) {
 	}{
 		{d.dir + " --size big", 2, `size "big"`},
 		{d.dir + " --via afs", 2, `--via "afs": want auto, fuse, nfs or smb`},
-		{d.dir + " --via smb", 2, "does not serve SMB"},
 		{d.dir + " --size 1M -o sync", 2, `mount option "sync": want ro`},
 		{d.dir + " --size 1M --metrics 127.0.0.1:1 --name a/b", 2, `--name "a/b": want`},
 		{d.dir + " --size 1M --listen 192.0.2.1 --allow 10.0.0.0/8 --nfs-port 0", 2, "192.0.2.1"}, // found by the server

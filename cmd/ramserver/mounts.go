@@ -33,6 +33,31 @@ func mountCommands(listen []netip.AddrPort, name string, several, bound bool) st
 	return b.String()
 }
 
+// smbCommands says how a client of each system uses an export over SMB.
+func smbCommands(listen []netip.AddrPort, name, user string) string {
+	host, port := mountHost(listen)
+	if user == "" {
+		user = "USER"
+	}
+	var b strings.Builder
+	for _, c := range []struct{ title, system, as, dir string }{
+		{"Linux:  ", "linux", "sudo ", "/mnt"},
+		{"macOS:  ", "darwin", "", "/path/to/folder"},
+		{"Windows:", "windows", "", "R:"},
+	} {
+		p, err := loopback.New(loopback.Want{
+			System: c.system, Via: loopback.SMB, Dir: c.dir, Export: name, Host: host, Port: port, User: user,
+		})
+		if err != nil {
+			fmt.Fprintf(&b, "%s  %v\n", c.title, err)
+		} else {
+			fmt.Fprintf(&b, "%s  %s%s\n", c.title, c.as, p.Command())
+		}
+	}
+	fmt.Fprintf(&b, "Files:    smbclient //%s/%s -p %d -U %s\n", host, name, port, user)
+	return b.String()
+}
+
 // version4 is the options for NFS version 4, which needs no other port.
 func version4(port uint16) string {
 	if port == 2049 {

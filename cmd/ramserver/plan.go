@@ -21,11 +21,13 @@ type plan struct {
 	listen       []netip.Addr
 	network      bool // others than a mount of this server's are expected
 	optional6    bool // ::1 is among listen by default only
+	noNFS        bool // only a mount of this server's, by SMB
 	nfsPort      uint16
 	portmap      string
 	engine       string
 	maxIO        int
 	clientExpiry time.Duration
+	smb          *smbPlan       // nil: not served
 	metrics      netip.AddrPort // not valid: none
 	logLevel     slog.Level
 	trace        bool
@@ -107,7 +109,7 @@ func (p *plan) checkServer(s *settings) error {
 		return fmt.Errorf("--client-expiry %v: want 1s to 1h", s.clientExpiry)
 	}
 	p.clientExpiry = s.clientExpiry
-	return nil
+	return p.checkSMB(s)
 }
 
 func oneOf(flag, value string, want ...string) error {

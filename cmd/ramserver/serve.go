@@ -18,6 +18,7 @@ import (
 	"ramserver/export"
 	"ramserver/export/nfs"
 	"ramserver/export/nfs/gonfs"
+	"ramserver/export/smb"
 	"ramserver/memstore"
 	"ramserver/memstore/arena"
 
@@ -85,6 +86,12 @@ type running struct {
 	engine  engine
 	native  *nfs.Server // engine, if it is that one
 	portmap *nfs.Portmap
+
+	smb       *smb.Server // nil: SMB is not served
+	smbListen []net.Listener
+	smbWhy    string // why it is not at the first port of the plan
+	password  string // what to say of a new user's
+
 	metrics net.Addr // nil: none
 	mounted *mounted // nil: nothing is to be mounted
 	closers []func() // what was opened, in order
@@ -142,6 +149,9 @@ func serve(in *instance, p *plan, out, logs io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
+	if r.smb != nil {
+		r.smb.Close()
+	}
 	if e := r.engine.Shutdown(ctx); e != nil {
 		r.log.Warn("requests were cut off", "after", drainTime, "err", e)
 	}
@@ -184,6 +194,9 @@ func (r *running) start(in *instance, stop chan<- struct{}, failed chan<- error)
 			r.log.Warn("portmap", "err", err)
 		}
 	})
+	if err := r.startSMB(in, dir, failed); err != nil {
+		return err
+	}
 	if p.metrics.IsValid() {
 		if err := r.serveMetrics(failed); err != nil {
 			return err
@@ -241,33 +254,57 @@ func background(failed chan<- error, f func() error) {
 
 // listenNFS opens the NFS port on every address: the same port, also when any
 // will do.
-func (r *running) listenNFS() error {
-	p := r.plan
-	tries := 1
-	if p.nfsPort == 0 {
-		tries = 10 // what is free on one address need not be on the next
+func (r *running) listenNFS() (err error) {
+	if r.plan.noNFS {
+		return nil
 	}
-	for try := 1; ; try++ {
-		err := r.listenOnce()
-		if err == nil {
-			break
-		}
-		for _, l := range r.listen {
-			l.Close()
-		}
-		r.listen = nil
-		if try >= tries || !errors.Is(err, syscall.EADDRINUSE) {
-			return err
-		}
+	r.listen, err = r.listenAt(r.plan.nfsPort)
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return fmt.Errorf("NFS %w; give another --nfs-port", busy)
 	}
-	for _, l := range r.listen {
-		r.onClose(func() { l.Close() })
+	if err != nil {
+		return fmt.Errorf("NFS port: %w", err)
 	}
 	return nil
 }
 
-func (r *running) listenOnce() error {
-	port := r.plan.nfsPort
+// busyError says that somebody else has a port.
+type busyError struct {
+	port uint16
+	addr netip.Addr
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("port %d of %s is in use (%v)", e.port, e.addr, syscall.EADDRINUSE)
+}
+
+func (e *busyError) Is(target error) bool { return target == syscall.EADDRINUSE }
+
+// listenAt opens a port on every address: the same port, also when any will do.
+func (r *running) listenAt(port uint16) ([]net.Listener, error) {
+	tries := 1
+	if port == 0 {
+		tries = 10 // what is free on one address need not be on the next
+	}
+	for try := 1; ; try++ {
+		all, err := r.listenOnce(port)
+		if err == nil {
+			for _, l := range all {
+				r.onClose(func() { l.Close() })
+			}
+			return all, nil
+		}
+		for _, l := range all {
+			l.Close()
+		}
+		if try >= tries || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, err
+		}
+	}
+}
+
+func (r *running) listenOnce(port uint16) (all []net.Listener, err error) {
 	for _, a := range r.plan.listen {
 		network := "tcp6"
 		if a.Is4() {
@@ -275,19 +312,19 @@ func (r *running) listenOnce() error {
 		}
 		l, err := net.Listen(network, netip.AddrPortFrom(a, port).String())
 		if err != nil {
-			if r.plan.optional6 && a.Is6() && len(r.listen) > 0 && !errors.Is(err, syscall.EADDRINUSE) {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return all, &busyError{port, a}
+			}
+			if r.plan.optional6 && a.Is6() && len(all) > 0 {
 				r.log.Info("not listening on ::1", "err", err) // no IPv6 here
 				continue
 			}
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("NFS port %d of %s is in use (%w); give another --nfs-port", port, a, syscall.EADDRINUSE)
-			}
-			return fmt.Errorf("NFS port: %w", err)
+			return all, err
 		}
-		r.listen = append(r.listen, l)
+		all = append(all, l)
 		port = l.Addr().(*net.TCPAddr).AddrPort().Port()
 	}
-	return nil
+	return all, nil
 }
 
 // addrs is where NFS is served.
@@ -436,6 +473,19 @@ func (r *running) greet(out io.Writer) {
 		fmt.Fprintf(out, "ramserver %s: serving %s of memory over NFS on %s\n", version(), r.plan.sizes(), strings.Join(addrs, " and "))
 		fmt.Fprintf(out, "Port 111: %s\n", r.portmap)
 	}
+	if r.smb != nil {
+		var addrs []string
+		for _, a := range r.smbAddrs() {
+			addrs = append(addrs, a.String())
+		}
+		fmt.Fprintf(out, "SMB:      on %s\n", strings.Join(addrs, " and "))
+		if r.smbWhy != "" {
+			fmt.Fprintf(out, "          not at port %d: %s\n", r.plan.smb.ports[0], r.smbWhy)
+		}
+		if r.password != "" {
+			fmt.Fprintf(out, "          %s\n", r.password)
+		}
+	}
 	if r.metrics != nil {
 		fmt.Fprintf(out, "Metrics:  http://%s/metrics\n", r.metrics)
 	}
@@ -444,6 +494,9 @@ func (r *running) greet(out io.Writer) {
 		fmt.Fprint(out, "\n"+mountCommands(r.addrs(), r.plan.exports[0].name, len(r.plan.exports) > 1, r.portmap.Serves()))
 		for _, e := range r.plan.exports[1:] {
 			fmt.Fprintf(out, "          or /%s\n", e.name)
+		}
+		if r.smb != nil {
+			fmt.Fprint(out, "\n"+smbCommands(r.smbAddrs(), r.plan.exports[0].name, r.plan.smb.quick))
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", readyLine)

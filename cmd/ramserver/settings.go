@@ -36,6 +36,12 @@ type settings struct {
 	engine        string
 	maxIO         string
 	clientExpiry  time.Duration
+	smb           string
+	smbPort       string
+	smbUsers      string
+	smbUser       string
+	smbSigning    string
+	smbEncryption string
 	metrics       string
 	logLevel      string
 	logFormat     string
@@ -59,6 +65,12 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.engine, "nfs-engine", "native", "native, or go-nfs to compare with")
 	f.StringVar(&s.maxIO, "max-io", "1M", "largest READ and WRITE in `bytes`, a multiple of 64K up to 4M")
 	f.DurationVar(&s.clientExpiry, "client-expiry", 90*time.Second, "how long an NFS version 4 client keeps what it holds without a sign of life, 1s to 1h")
+	f.StringVar(&s.smb, "smb", "auto", "SMB: on, off, or auto: on if there is a user who could log on")
+	f.StringVar(&s.smbPort, "smb-port", "", "`port` of SMB; 0 takes any that is free (default 445, or 1445 if that is not to be had)")
+	f.StringVar(&s.smbUsers, "smb-users", "", "`file` of SMB users, see ramserver user (default /etc/ramserver/smb-users for root, in the folder of settings for others)")
+	f.StringVar(&s.smbUser, "smb-user", "", "also let a user of this `name` log on over SMB as the server's user, with a new password, which is shown on a terminal or written to a file")
+	f.StringVar(&s.smbSigning, "smb-signing", "required", "required, or enabled: for clients that ask for it")
+	f.StringVar(&s.smbEncryption, "smb-encryption", "enabled", "required, enabled: for clients that ask for it, or off")
 	f.StringVar(&s.metrics, "metrics", "", "serve Prometheus metrics at `address:port`/metrics")
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; trace logs every request")
 	f.StringVar(&s.logFormat, "log-format", "text", "text or json")
@@ -68,7 +80,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 // network tells whether the settings ask to be reached by others than a mount
 // on this machine.
 func network(f *pflag.FlagSet) bool {
-	return slices.ContainsFunc([]string{"listen", "nfs-port", "allow", "export", "portmap"}, f.Changed)
+	return slices.ContainsFunc([]string{"listen", "nfs-port", "allow", "export", "portmap", "smb", "smb-port", "smb-user"}, f.Changed)
 }
 
 // applyEnv sets from the environment what the command line left: all flags of

@@ -48,6 +48,8 @@ type report struct {
 	BytesOut    uint64            `json:"bytes_out"`
 	Procedures  []procedureReport `json:"procedures"` // that were called; go-nfs does not count
 
+	SMB *smbReport `json:"smb,omitempty"` // nil: not served
+
 	// Rates are between two reports; the status command fills them in.
 	Rates *rates `json:"rates,omitempty"`
 }
@@ -130,6 +132,7 @@ func (r *running) report() *report {
 		}
 		out.Exports = append(out.Exports, x)
 	}
+	out.SMB = r.smbReport()
 	if r.native == nil {
 		return out // go-nfs does not count
 	}
@@ -359,6 +362,9 @@ func (r *report) print(out io.Writer, more bool) error {
 	}
 	for _, p := range r.Procedures {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Name, p.Calls, p.Errors, p.Rate)
+	}
+	if r.SMB != nil {
+		r.SMB.print(w)
 	}
 	return w.Flush()
 }
