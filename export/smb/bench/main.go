@@ -1,0 +1,155 @@
+//go:build linux
+
+// Command bench measures the SMB server beside Samba's smbd on tmpfs, over
+// loopback, as root. It prints every round in Go benchmark format, for benchstat,
+// and then what is asked of the server and whether it is met.
+//
+// Both servers run in processes of their own, with signing for clients that ask
+// for it and without oplocks and leases, and take turns, round by round, so that a
+// noisy machine is noisy for both. The client is github.com/hirochachacha/go-smb2
+// for single operations and smbclient for bulk data, plain, signed and encrypted.
+// CPU time is the server's, with all its processes. A ratio is the median of the
+// ratios of single rounds.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	rounds int
+	match  *regexp.Regexp
+	bulk   int64
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "`number` of measured rounds")
+	flag.Int64Var(&o.bulk, "bulk", 512, "`MiB` of a put and get")
+	match := flag.String("ops", ".", "`regexp` of operations to run")
+	flag.Parse()
+	var err error
+	if o.match, err = regexp.Compile(*match); err != nil {
+		exit(err)
+	}
+	if o.rounds < 1 || o.bulk < 1 || flag.NArg() > 0 {
+		exit(errors.New("want rounds and bulk of at least 1, and no arguments"))
+	}
+	exit(run(o))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// sample is one round of one operation against one server.
+type sample struct {
+	wall, cpu time.Duration // an operation, or a MiB
+}
+
+// run runs every operation against both servers in turn.
+func run(o options) error {
+	dir, err := os.MkdirTemp("/dev/shm", "bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	smbd, err := startSamba(dir)
+	if err != nil {
+		return fmt.Errorf("smbd: %w", err)
+	}
+	defer smbd.stop()
+	ours, err := startOurs(dir)
+	if err != nil {
+		return fmt.Errorf("ramserver: %w", err)
+	}
+	defer ours.stop()
+
+	fmt.Printf("goos: %s\ngoarch: %s\npkg: ramserver/export/smb/bench\n", runtime.GOOS, runtime.GOARCH)
+	results := map[string]map[*server][]sample{}
+	all := slices.Concat(ops, bulkOps(dir, o.bulk))
+	for round := range o.rounds + 1 {
+		for i, op := range all {
+			// remove takes away what create has made.
+			if !o.match.MatchString(op.name) && !(op.name == "create" && o.match.MatchString("remove")) {
+				continue
+			}
+			for _, s := range []*server{smbd, ours} {
+				got, err := s.measure(&all[i])
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", s.name, op.name, err)
+				}
+				if round == 0 {
+					continue // a warm-up
+				}
+				fmt.Printf("BenchmarkSMB/%s/%s 1 %d ns/op %d cpu-ns/op\n", op.name, s.name, got.wall, got.cpu)
+				if results[op.name] == nil {
+					results[op.name] = map[*server][]sample{}
+				}
+				results[op.name][s] = append(results[op.name][s], got)
+			}
+		}
+	}
+	fmt.Println()
+	for _, op := range all {
+		r := results[op.name]
+		if r == nil {
+			continue
+		}
+		for _, s := range []*server{smbd, ours} {
+			fmt.Printf("%-14s %-10s %12.1f %s/s %10.2f us CPU\n", op.name, s.name,
+				1e9/median(r[s], func(i int) float64 { return float64(r[s][i].wall) }), op.unit,
+				median(r[s], func(i int) float64 { return float64(r[s][i].cpu) })/1e3)
+		}
+	}
+	fmt.Println()
+	met, asked := 0, 0
+	for _, op := range all {
+		r := results[op.name]
+		if r == nil {
+			continue
+		}
+		speed := median(r[ours], func(i int) float64 { return float64(r[smbd][i].wall) / float64(r[ours][i].wall) })
+		cpu := median(r[ours], func(i int) float64 { return float64(r[ours][i].cpu) / float64(max(r[smbd][i].cpu, 1)) })
+		for _, b := range []struct {
+			what    string
+			got, of float64
+			ok      bool
+			sign    string
+		}{
+			{"speed, of smbd's", speed, op.speed, speed >= op.speed, ">="},
+			{"server CPU, of smbd's", cpu, op.cpu, cpu <= op.cpu, "<="},
+		} {
+			verdict := "MISSED"
+			asked++
+			if b.ok {
+				verdict = "met"
+				met++
+			}
+			fmt.Printf("%-14s %-22s %8.3f x %s %5.2f  %s\n", op.name, b.what, b.got, b.sign, b.of, verdict)
+		}
+	}
+	fmt.Printf("%d of %d bars met\n", met, asked)
+	return nil
+}
+
+func median(samples []sample, of func(int) float64) float64 {
+	var v []float64
+	for i := range samples {
+		v = append(v, of(i))
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
+}

@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	user  = "root"
+	share = "bench"
+)
+
+// server is a server under test.
+type server struct {
+	name     string
+	port     int
+	password string
+	cmd      *exec.Cmd
+	state    *state // of operations; nil: not connected
+}
+
+// freePort finds a port for a server that cannot choose one.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// startSamba runs smbd with a share of its own below dir.
+func startSamba(dir string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	files := filepath.Join(dir, "smbd-files")
+	own := filepath.Join(dir, "smbd")
+	for _, d := range []string{files, own} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	conf := filepath.Join(own, "smb.conf")
+	text := fmt.Sprintf(`[global]
+	server role = standalone server
+	smb ports = %d
+	interfaces = 127.0.0.1
+	bind interfaces only = yes
+	private dir = %[2]s
+	lock directory = %[2]s
+	state directory = %[2]s
+	cache directory = %[2]s
+	pid directory = %[2]s
+	ncalrpc dir = %[2]s/ncalrpc
+	log file = %[2]s/log
+	server signing = auto
+	server multi channel support = no
+	oplocks = no
+	level2 oplocks = no
+	smb2 leases = no
+	load printers = no
+	disable spoolss = yes
+[%[3]s]
+	path = %[4]s
+	read only = no
+`, port, own, share, files)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s := &server{name: "smbd", port: port, password: "bench-password"}
+	add := exec.Command("smbpasswd", "-c", conf, "-a", "-s", user)
+	add.Stdin = strings.NewReader(s.password + "\n" + s.password + "\n")
+	if out, err := add.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("smbpasswd: %w: %s", err, bytes.TrimSpace(out))
+	}
+	s.cmd = exec.Command("smbd", "--foreground", "--no-process-group", "--configfile="+conf)
+	s.cmd.Stderr = os.Stderr
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for range 100 {
+		if c, err := net.Dial("tcp", s.addr()); err == nil {
+			c.Close()
+			return s, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.stop()
+	return nil, errors.New("does not answer")
+}
+
+// startOurs builds ramserver and runs it.
+func startOurs(dir string) (*server, error) {
+	program := filepath.Join(dir, "ramserver")
+	if out, err := exec.Command("go", "build", "-o", program, "ramserver/cmd/ramserver").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w: %s", err, out)
+	}
+	s := &server{name: "ramserver", password: "bench-password"}
+	users := filepath.Join(dir, "users")
+	add := exec.Command(program, "user", "add", user, "--smb-users", users)
+	add.Stdin = strings.NewReader(s.password)
+	if out, err := add.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("user add: %w: %s", err, out)
+	}
+	var err error
+	if s.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	s.cmd = exec.Command(program, "serve", "--state-dir", filepath.Join(dir, "state"), "--size", "4G", "--listen", "127.0.0.1", "--nfs-port", "0", "--portmap", "off",
+		"--smb", "on", "--smb-port", strconv.Itoa(s.port), "--smb-users", users, "--smb-signing", "enabled", "--export", share)
+	s.cmd.Stderr = os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == "ramserver: ready" {
+			return s, nil
+		}
+	}
+	s.stop()
+	return nil, errors.New("is not ready")
+}
+
+func (s *server) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+func (s *server) stop() {
+	if s.cmd.Process == nil {
+		return
+	}
+	s.cmd.Process.Signal(os.Interrupt)
+	timer := time.AfterFunc(5*time.Second, func() { s.cmd.Process.Kill() })
+	s.cmd.Wait()
+	timer.Stop()
+}
+
+// tick is the unit of times in /proc/PID/stat, USER_HZ.
+const tick = time.Second / 100
+
+// cpu is the time that the server's processes have used, those that have ended too.
+// Its resolution is a tick.
+func (s *server) cpu() (time.Duration, error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	type process struct{ parent, own, ended int }
+	all := map[int]process{}
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name may have anything in it, but it ends with the last parenthesis.
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		if len(f) < 15 {
+			continue
+		}
+		n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v }
+		pid, _ := strconv.Atoi(strings.TrimPrefix(filepath.Dir(path), "/proc/"))
+		all[pid] = process{n(1), n(11) + n(12), n(13) + n(14)}
+	}
+	ticks := 0
+	for pid, p := range all {
+		for at := pid; at > 1; at = all[at].parent {
+			if at == s.cmd.Process.Pid {
+				ticks += p.own + p.ended
+				break
+			}
+		}
+	}
+	return time.Duration(ticks) * tick, nil
+}
