@@ -288,7 +288,7 @@ func (c *conn) takeWork(urgent bool) error {
 	}
 	c.work = workPool.Get().(*work)
 	c.work.w.B = c.work.out[:0]
-	c.work.req = request{c: c, w: &c.work.w}
+	c.work.req = request{c: c, own: true, w: &c.work.w}
 	c.buf = c.work.in
 	copy(c.buf, c.small[:c.w])
 	return nil
@@ -327,14 +327,11 @@ func (c *conn) answer(frame []byte) error {
 	if err := r.frame(frame); err != nil {
 		return err
 	}
-	if r.pages > 0 || len(c.work.w.B) >= flushSize || !c.inOut() {
+	if r.pages > 0 || len(c.work.w.B) >= flushSize || c.work.large != nil {
 		return c.flush()
 	}
 	return nil
 }
-
-// inOut tells whether the batch is in the work's own buffer.
-func (c *conn) inOut() bool { return cap(c.work.w.B) == cap(c.work.out) }
 
 // flush sends the batch and the pages that follow it.
 func (c *conn) flush() error {
@@ -355,8 +352,14 @@ func (c *conn) sent() {
 		c.s.large.give(int64(c.work.req.pages))
 		c.work.req.pages = 0
 	}
-	if !c.inOut() {
-		c.s.giveLarge(c.work.w.B[:0])
+	c.giveOut()
+}
+
+// giveOut begins the batch anew, in the work's own buffer.
+func (c *conn) giveOut() {
+	if c.work.large != nil {
+		c.s.giveLarge(c.work.large)
+		c.work.large = nil
 	}
 	c.work.w.B = c.work.out[:0]
 }

@@ -2,7 +2,6 @@ package smb
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"ramserver/export/smb/wire"
 )
@@ -62,7 +61,7 @@ func (r *request) validateNegotiate(in []byte, max uint32) ([]byte, wire.Status)
 		offered = append(offered, wire.Dialect(le.Uint16(in[head+2*i:])))
 	}
 	if le.Uint32(in) != c.clientCaps || [16]byte(in[4:]) != c.clientGUID || le.Uint16(in[20:]) != c.clientMode ||
-		best(dialects, offered) != c.dialect || !slices.Equal(offered, c.offered) && len(c.offered) > 1 {
+		best(dialects, offered) != c.dialect {
 		r.fatal = errDowngrade
 		return nil, wire.StatusAccessDenied
 	}

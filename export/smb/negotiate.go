@@ -24,7 +24,6 @@ type terms struct {
 	clientGUID [16]byte
 	clientCaps uint32
 	clientMode uint16
-	offered    []wire.Dialect
 }
 
 // multiCredit tells whether one request may transfer more than 64 KiB.
@@ -71,7 +70,6 @@ func (r *request) negotiate() wire.Status {
 		clientGUID: q.ClientGUID,
 		clientCaps: q.Capabilities,
 		clientMode: q.SecurityMode,
-		offered:    slices.Clone(q.Dialects),
 	}
 	var contexts []wire.NegotiateContext
 	encrypts := c.s.cfg.Encryption != Off
@@ -223,7 +221,7 @@ func (r *request) negotiateUp(frame []byte) error {
 		return errFrame
 	}
 	if d == wire.Dialect202 {
-		c.terms = terms{dialect: d, signing: wire.SigningHMACSHA256, offered: []wire.Dialect{d}}
+		c.terms = terms{dialect: d, signing: wire.SigningHMACSHA256}
 	}
 	r.h = wire.Header{Command: wire.CommandNegotiate}
 	r.cmd = &commands[wire.CommandNegotiate]

@@ -3,7 +3,9 @@ package smb
 import (
 	"crypto/sha512"
 	"encoding/binary"
+	"net"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"ramserver/export/smb/wire"
@@ -14,8 +16,9 @@ import (
 // A connection has one for all it executes itself; a command that has to wait
 // gets its own, with the rest of its frame that depends on it.
 type request struct {
-	c *conn
-	w *wire.Writer // the replies are appended to it
+	c   *conn
+	own bool         // it is executed by the connection's goroutine
+	w   *wire.Writer // the replies are appended to it
 	chain
 
 	h   wire.Header
@@ -292,6 +295,46 @@ func (r *request) execute() (status wire.Status) {
 
 // caller is on whose behalf the store is called.
 func (r *request) caller() *memstore.Caller { return &r.who }
+
+// grow makes room for n more bytes of the reply, in a large buffer if there is none
+// in the batch: then what came before the frame is sent. It reports false if the
+// frame would become too large.
+func (r *request) grow(n int) bool {
+	w, c := r.w, r.c
+	n += slack
+	size := len(w.B) - r.begin + n
+	switch {
+	case size > maxFrame:
+		return false
+	case n <= cap(w.B)-len(w.B):
+		return true
+	case !r.own:
+		w.B = slices.Grow(w.B, n)
+		return true
+	}
+	if r.begin > 0 {
+		c.set(stateWriting)
+		if err := c.send(w.B[:r.begin], 0); err != nil {
+			r.fatal = err
+			return false
+		}
+		c.set(stateRunning)
+	}
+	b := c.s.takeLarge(size, true)
+	if b == nil {
+		r.fatal = net.ErrClosed
+		return false
+	}
+	b = append(b[:0], w.B[r.begin:]...)
+	c.giveOut()
+	w.B, c.work.large = b, b
+	w.Move(-r.begin)
+	r.last -= r.begin
+	r.before.at -= r.begin
+	r.before.end = max(0, r.before.end-r.begin)
+	r.begin = 0
+	return true
+}
 
 // beginReply appends the header of a reply, and what comes before it in the frame.
 func (r *request) beginReply() {

@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"ramserver/export/smb/wire"
@@ -76,6 +77,56 @@ func TestPaid(t *testing.T) {
 		r := &request{c: c, h: wire.Header{CreditCharge: tt.charge}}
 		if got := r.paid(tt.size); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+// A reply that does not fit gets a buffer of its own, behind those of before.
+func TestGrow(t *testing.T) {
+	was := commands[wire.CommandFlush]
+	defer func() { commands[wire.CommandFlush] = was }()
+	commands[wire.CommandFlush].size = 8
+	commands[wire.CommandFlush].run = func(r *request) wire.Status {
+		n := int(binary.LittleEndian.Uint32(r.msg[wire.HeaderSize+4:]))
+		if !r.grow(n) {
+			return wire.StatusInsufficientResources
+		}
+		r.w.Bytes(make([]byte, n))
+		return wire.StatusOK
+	}
+	_, addr := newServer(t, nil)
+	for _, seal := range []bool{false, true} {
+		c := user(t, addr, nil)
+		c.seal = seal
+		for _, sizes := range [][]int{{100}, {60000, 60000, 60000, 60000, 60000}, {1 << 20}, {100, 1 << 20, 100}, {MaxIO, 100}, {5 << 20, 5 << 20}, {MaxIO, MaxIO}} {
+			// As frames of their own, and as one.
+			var msgs [][]byte
+			for _, n := range sizes {
+				body := binary.LittleEndian.AppendUint32([]byte{8, 0, 0, 0}, uint32(n))
+				msgs = append(msgs, c.message(wire.CommandFlush, body))
+				c.send(c.message(wire.CommandFlush, body))
+			}
+			c.send(msgs...)
+			for _, n := range sizes {
+				if r := c.one(); r.Status != wire.StatusOK || len(r.body) != n {
+					t.Fatalf("%d: %v, %d bytes", n, r.Status, len(r.body))
+				}
+			}
+			replies, err := c.frame()
+			if err != nil || len(replies) != len(sizes) {
+				t.Fatalf("%v: %d replies, %v", sizes, len(replies), err)
+			}
+			all := 0
+			for i, n := range sizes {
+				want := wire.StatusOK
+				if all += n; all > MaxIO+overhead {
+					want = wire.StatusInsufficientResources
+					all -= n
+				}
+				if r := replies[i]; r.Status != want || want == 0 && len(r.body) < n {
+					t.Errorf("%v: %d: %v, %d bytes", sizes, n, r.Status, len(r.body))
+				}
+			}
 		}
 	}
 }

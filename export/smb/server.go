@@ -335,6 +335,9 @@ func (s *Server) sweep(now time.Time) (pressed bool) {
 		}
 		still := now.Sub(c.still)
 		switch state := mark & (1<<stateBits - 1); {
+		case (state == stateIdle || state == stateReading) && !c.ready.Load() && now.Sub(c.since) >= stallTime:
+			// Nobody has logged on.
+			c.nc.Close()
 		case state == stateMidway && (still >= stallTime || pressed && still >= pressedTime):
 			c.nc.Close()
 		case state == stateReading && (pressed || still >= time.Second):
@@ -344,9 +347,6 @@ func (s *Server) sweep(now time.Time) (pressed bool) {
 		case state == stateWriting && still >= stallTime:
 			c.stuck.Store(mark)
 			c.nc.SetWriteDeadline(past)
-		case (state == stateIdle || state == stateReading) && !c.ready.Load() && now.Sub(c.since) >= stallTime:
-			// Nobody has logged on.
-			c.nc.Close()
 		}
 	}
 	return pressed

@@ -84,6 +84,9 @@ type Writer struct {
 // Begin begins a message: offsets are relative to here.
 func (w *Writer) Begin() { w.start = len(w.B) }
 
+// Move says that what was written has moved by n bytes in B.
+func (w *Writer) Move(n int) { w.start += n }
+
 // Offset is where the next byte will be in its message.
 func (w *Writer) Offset() int { return len(w.B) - w.start }
 
