@@ -361,6 +361,15 @@ func (i *Inode) Path() (path string, ok bool) {
 	return strings.Join(names, "/"), true
 }
 
+// LastName returns the name that the inode got last, and the directory that has
+// it, or nil if that name is gone.
+func (i *Inode) LastName() (d *Inode, name string) {
+	if i == i.s.root {
+		return nil, ""
+	}
+	return i.lastName()
+}
+
 // lastName returns the name that the inode got last, and where; d is nil when
 // that name is gone. Called without a lock.
 func (i *Inode) lastName() (d *Inode, name string) {

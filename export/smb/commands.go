@@ -27,7 +27,7 @@ func init() {
 		wire.CommandQueryDirectory: {name: "QUERY_DIRECTORY", size: 33, needs: needSession | needTree, run: (*request).queryDirectory},
 		wire.CommandChangeNotify:   {name: "CHANGE_NOTIFY", size: 32, needs: needSession | needTree},
 		wire.CommandQueryInfo:      {name: "QUERY_INFO", size: 41, needs: needSession | needTree, run: (*request).queryInfo},
-		wire.CommandSetInfo:        {name: "SET_INFO", size: 33, needs: needSession | needTree},
+		wire.CommandSetInfo:        {name: "SET_INFO", size: 33, needs: needSession | needTree, run: (*request).setInfo},
 		wire.CommandOplockBreak:    {name: "OPLOCK_BREAK", size: 24, needs: needSession},
 	}
 }

@@ -73,10 +73,11 @@ func fromWire(name string) string {
 
 // path is what a client's path stands for.
 type path struct {
-	dir    *memstore.Inode // holds the name; nil for the share's root
-	name   string          // as it is stored, or as the client wrote it if there is none
-	inode  *memstore.Inode // nil: there is none of that name
-	stream string          // of the inode; "" is the file itself
+	dir     *memstore.Inode // holds the name; nil for the share's root
+	name    string          // as it is stored, or as the client wrote it if there is none
+	written string          // name as the client wrote it
+	inode   *memstore.Inode // nil: there is none of that name
+	stream  string          // of the inode; "" is the file itself
 }
 
 // find finds what a path stands for, from the share's root. A symlink on the way
@@ -112,7 +113,7 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 		name := fromWire(part)
 		i, stored, err := r.lookup(dir, name)
 		if k == last {
-			p.dir, p.name, p.inode = dir, stored, i
+			p.dir, p.name, p.written, p.inode = dir, stored, name, i
 			switch err {
 			case nil:
 				return p, wire.StatusOK

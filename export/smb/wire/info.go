@@ -19,6 +19,7 @@ const (
 	FileEndOfFile      = 20
 	FileAlternateName  = 21
 	FileStream         = 22
+	FilePipe           = 23
 	FileCompression    = 28
 	FileNetworkOpen    = 34
 	FileAttributeTag   = 35
