@@ -82,7 +82,8 @@ const (
 	SetCtime // only SMB sets it
 	SetBtime
 	SetDOS
-	SetGuard // refuse with ErrNotSync unless the change time is GuardCtime
+	SetGuard  // refuse with ErrNotSync unless the change time is GuardCtime
+	SetLocked // SetSize whatever ranges others have locked: SMB replaces files so
 )
 
 // SetAttr is a change of attributes; fields outside Mask are ignored.

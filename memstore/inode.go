@@ -275,7 +275,7 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map
 	if a.Mask&SetGuard != 0 && i.ctime != a.GuardCtime {
 		return cut, ErrNotSync
 	}
-	if a.Mask&^SetGuard == 0 {
+	if a.Mask&^(SetGuard|SetLocked) == 0 {
 		return cut, nil
 	}
 	if err := i.maySet(c, o, a); err != nil {
@@ -368,6 +368,9 @@ func (i *Inode) maySet(c *Caller, o *Open, a *SetAttr) error {
 			return ErrInvalid
 		case a.Size > MaxFileSize:
 			return ErrFileTooLarge
+		}
+		if a.Mask&SetLocked != 0 {
+			return i.mayAccess(c, o, AccessWrite, 0, 0)
 		}
 		// A range lock stops a truncation of what it covers.
 		return i.mayAccess(c, o, AccessWrite, min(a.Size, i.size), max(a.Size, i.size))

@@ -143,7 +143,7 @@ func (a *SetAttr) watched() WatchMask {
 	if a.Mask&(SetUID|SetGID) != 0 {
 		m |= WatchOwner
 	}
-	if a.Mask&^(SetSize|SetUID|SetGID|SetGuard) != 0 {
+	if a.Mask&^(SetSize|SetUID|SetGID|SetGuard|SetLocked) != 0 {
 		m |= WatchAttr
 	}
 	return m

@@ -124,9 +124,18 @@ func (p *pending) run() {
 			if status = r.execute(); status == wire.StatusPending {
 				r.cutReply()
 			}
+			if status.IsError() {
+				// What it waits by may have been closed, which wakes it too.
+				select {
+				case status = <-p.stop:
+					r.stopped(status)
+				default:
+				}
+			}
 		case status = <-p.stop:
 			r.giveUp()
 			r.beginReply()
+			r.stopped(status)
 		case <-c.gone:
 			r.giveUp()
 			return
@@ -142,6 +151,14 @@ func (p *pending) run() {
 		return
 	}
 	c.sendLate(r.w.B)
+}
+
+// stopped appends the body of the reply to a request whose wait was ended with a
+// status; only a lock's may be OK.
+func (r *request) stopped(status wire.Status) {
+	if status == wire.StatusOK {
+		wire.EncodeEmpty(r.w)
+	}
 }
 
 // cancel is CANCEL, MS-SMB2 section 3.3.5.16.
@@ -166,8 +183,8 @@ func (c *conn) endPending(fits func(*request) bool, status wire.Status) {
 	}
 }
 
-// endFile ends what waits by a file that is closed.
-func (c *conn) endFile(s *session, f *file) {
+// endFile ends what waits by a file that is closed, locks with a status.
+func (c *conn) endFile(s *session, f *file, locks wire.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pending {
@@ -178,7 +195,7 @@ func (c *conn) endFile(s *session, f *file) {
 		case wire.CommandChangeNotify:
 			p.end(wire.StatusNotifyCleanup)
 		case wire.CommandLock:
-			p.end(wire.StatusRangeNotLocked)
+			p.end(locks)
 		default:
 			p.end(wire.StatusCancelled)
 		}

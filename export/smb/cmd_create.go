@@ -275,7 +275,7 @@ func (k *creating) take() wire.Status {
 func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 	r := k.r
 	ch, err := k.inode.SetAttr(&r.who, k.open, &memstore.SetAttr{
-		Mask: memstore.SetSize | memstore.SetDOS,
+		Mask: memstore.SetSize | memstore.SetLocked | memstore.SetDOS,
 		DOS:  uint16(k.attrs&keptAttrs | wire.AttrArchive),
 	})
 	k.attr = ch.After

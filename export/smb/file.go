@@ -21,7 +21,8 @@ type file struct {
 	options uint32          // of CREATE
 
 	deleteOnClose bool
-	position      uint64 // kept for the client, who asks for it
+	watch         *memstore.Watch // of CHANGE_NOTIFY, once it was asked for
+	position      uint64          // kept for the client, who asks for it
 	listing       listing
 }
 
@@ -73,15 +74,23 @@ func (r *request) openFile(id wire.FileID) (*file, wire.Status) {
 
 // close closes the file, and ends what waits for something by it.
 func (f *file) close() {
+	f.end(wire.StatusRangeNotLocked)
+}
+
+// end is close; a lock that waits gets a status.
+func (f *file) end(locks wire.Status) {
 	s := f.t.s
 	delete(s.files, f.id)
+	s.c.endFile(s, f, locks)
+	if f.watch != nil {
+		f.watch.Close()
+	}
 	if f.open != nil {
 		if f.deleteOnClose {
 			f.open.Doom(f.dir, f.name) // a directory that is not empty stays
 		}
 		f.open.Close()
 	}
-	s.c.endFile(s, f)
 }
 
 // fileInfo is what is told about an open file, from the attributes of its data.

@@ -116,7 +116,8 @@ func (r *request) treeDisconnect() wire.Status {
 func (t *tree) end() {
 	for _, f := range t.s.files {
 		if f.t == t {
-			f.close()
+			// As Windows, where the lock in the way is closed first.
+			f.end(wire.StatusOK)
 		}
 	}
 	delete(t.s.trees, t.id)

@@ -539,6 +539,9 @@ func (q *SetInfoRequest) Decode(msg []byte) bool {
 	return r.OK()
 }
 
+// BufferSize is the size of what precedes such a buffer, in bytes.
+const BufferSize = 8
+
 // BeginBuffer appends the beginning of the reply of QUERY_INFO, QUERY_DIRECTORY or
 // CHANGE_NOTIFY, which are alike (MS-SMB2 sections 2.2.34, 2.2.36, 2.2.38). What is
 // appended until EndBuffer is its buffer.

@@ -1,0 +1,109 @@
+package smb
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"ramserver/export/smb/wire"
+	"ramserver/memstore"
+)
+
+// notify is CHANGE_NOTIFY, MS-SMB2 section 3.3.5.19 and MS-FSA section 2.1.5.11. The
+// first request of an open says what is watched; what changes from then on is kept
+// until it is asked for.
+func (r *request) notify() wire.Status {
+	var q wire.NotifyRequest
+	if !q.Decode(r.msg) || int64(q.MaxOut) > int64(r.c.maxIO()) || !r.paid(int(q.MaxOut)) {
+		return wire.StatusInvalidParameter
+	}
+	f, status := r.file(q.ID)
+	switch {
+	case status != wire.StatusOK:
+		return status
+	case f.pipe != nil, f.inode.Type() != memstore.TypeDir, f.stream != "":
+		return wire.StatusInvalidParameter
+	case f.access&rightReadData == 0:
+		return wire.StatusAccessDenied
+	}
+	if f.watch == nil {
+		w, err := f.inode.Watch(watchMask(q.Filter), q.Flags&wire.NotifyTree != 0)
+		if err != nil {
+			return r.status(err)
+		}
+		f.watch = w
+	}
+	events, overflow, ended := f.watch.Take()
+	switch {
+	case overflow:
+		return r.noChanges(wire.StatusNotifyEnumDir)
+	case len(events) > 0:
+		at := wire.BeginBuffer(r.w)
+		if r.w.B = appendEvents(r.w.B, events); len(r.w.B)-at > int(q.MaxOut) {
+			// The client lists the directory instead.
+			r.w.B = r.w.B[:at-wire.BufferSize]
+			return r.noChanges(wire.StatusNotifyEnumDir)
+		}
+		wire.EndBuffer(r.w, at)
+		return wire.StatusOK
+	case ended:
+		return wire.StatusDeletePending
+	}
+	r.ready = f.watch.Ready()
+	return wire.StatusPending
+}
+
+// noChanges appends the body of a reply without changes.
+func (r *request) noChanges(status wire.Status) wire.Status {
+	wire.EndBuffer(r.w, wire.BeginBuffer(r.w))
+	return status
+}
+
+// appendEvents appends changes, FILE_NOTIFY_INFORMATION of MS-FSCC section 2.7.1.
+func appendEvents(b []byte, events []memstore.WatchEvent) []byte {
+	last := -1
+	for k, e := range events {
+		if k > 0 && e == events[k-1] {
+			continue // a file that is written to, over and over
+		}
+		if last >= 0 {
+			for len(b)%4 != last%4 {
+				b = append(b, 0)
+			}
+			binary.LittleEndian.PutUint32(b[last:], uint32(len(b)-last))
+		}
+		last = len(b)
+		b = append(b, 0, 0, 0, 0)
+		b = binary.LittleEndian.AppendUint32(b, uint32(e.Action))
+		b = append(b, 0, 0, 0, 0)
+		for n, part := range strings.Split(e.Path, "/") {
+			if n > 0 {
+				b = append(b, '\\', 0)
+			}
+			b = appendName(b, part)
+		}
+		binary.LittleEndian.PutUint32(b[last+8:], uint32(len(b)-last-12))
+	}
+	return b
+}
+
+// watchMask is a filter as the store has it.
+func watchMask(filter uint32) (m memstore.WatchMask) {
+	for _, f := range []struct {
+		bits uint32
+		mask memstore.WatchMask
+	}{
+		{wire.FilterFileName, memstore.WatchName},
+		{wire.FilterDirName, memstore.WatchDir},
+		{wire.FilterAttributes, memstore.WatchAttr | memstore.WatchOwner},
+		{wire.FilterSize, memstore.WatchWrite},
+		{wire.FilterWrite, memstore.WatchWrite | memstore.WatchAttr},
+		{wire.FilterAccess | wire.FilterCreation, memstore.WatchAttr},
+		{wire.FilterEA, memstore.WatchXattr},
+		{wire.FilterSecurity, memstore.WatchOwner | memstore.WatchAttr},
+	} {
+		if filter&f.bits != 0 {
+			m |= f.mask
+		}
+	}
+	return m
+}
