@@ -49,6 +49,7 @@ type Attr struct {
 	Mode         uint16
 	DOS          uint16 // attributes that only SMB knows, as the client set them
 	Type         Type
+	Loose        bool // local processes may change size and times without the store
 }
 
 // Before is the part of the attributes that weak cache consistency wants from

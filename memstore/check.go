@@ -11,6 +11,9 @@ import (
 // the limits, and that no open without a name is left. Nothing else may use
 // the store meanwhile, nor any store that shares its arena.
 func (s *Store) Check() error {
+	if b := s.backing.Load(); b != nil {
+		b.tidyUp()
+	}
 	s.reaper.drain()
 	k := checker{s: s, links: map[*Inode]uint32{}, refs: map[uint64]int{}}
 	k.tree(s.root, s.root)
@@ -26,6 +29,8 @@ type checker struct {
 	used    int64
 	inodes  int64
 	orphans int64
+	files   int64 // of the backing
+	backed  int64 // bytes in it
 	err     error
 }
 
@@ -137,6 +142,7 @@ func (k *checker) inode(i *Inode) {
 			k.fail("inode %d has neither a name nor an open", i.ino)
 		}
 	}
+	k.backing(i)
 	end := int64(0)
 	for e := range i.data.All() {
 		page := int64(e.Page)
@@ -160,6 +166,37 @@ func (k *checker) inode(i *Inode) {
 				k.fail("inode %d: does not know that the page at %d is shared", i.ino, at)
 			}
 		}
+	}
+}
+
+// backing verifies that a file is either paged or backed, and used accordingly.
+func (k *checker) backing(i *Inode) {
+	b, opens, cached := i.backed(), 0, 0
+	if i.x != nil {
+		for _, o := range i.x.opens {
+			switch o.use {
+			case UseCached:
+				cached++
+			case UsePassthrough, UseMapped:
+				opens++
+			}
+		}
+		if cached != i.x.cached || cached > 0 && opens > 0 {
+			k.fail("inode %d: %d cached opens, %d counted, %d passed through", i.ino, cached, i.x.cached, opens)
+		}
+	}
+	if b == nil {
+		if opens > 0 {
+			k.fail("inode %d: passed through, but paged", i.ino)
+		}
+		return
+	}
+	st := b.file.stat()
+	k.files++
+	k.used += backedCost
+	k.backed += st.used
+	if opens != b.opens || i.data.Len() > 0 || st.size != i.size && !b.loose {
+		k.fail("inode %d: %d opens passed through, %d counted; %d extents; size %d, of the backing %d", i.ino, opens, b.opens, i.data.Len(), i.size, st.size)
 	}
 }
 
@@ -199,6 +236,14 @@ func (k *checker) counters() {
 	}
 	if got := s.used.Load(); got != k.used {
 		k.fail("%d bytes in use, %d counted", k.used, got)
+	}
+	if b := s.backing.Load(); b != nil {
+		if b.size+s.room.Load() != s.size || s.used.Load() > s.room.Load() {
+			k.fail("%d bytes for the backing, room for %d, of %d, %d used", b.size, s.room.Load(), s.size, s.used.Load())
+		}
+		if n, used := b.files.Load(), b.tmpfs.used(); n != k.files || used != k.backed {
+			k.fail("%d backed files with %d bytes, the backing has %d with %d", k.files, k.backed, n, used)
+		}
 	}
 	if got := s.inodes.Load(); got != k.inodes {
 		k.fail("%d inodes, %d counted", k.inodes, got)

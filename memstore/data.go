@@ -104,7 +104,7 @@ func (i *Inode) readable(c *Caller, o *Open, off, n int64) error {
 // ReadAt copies the file's bytes from off into p. eof tells that the read
 // reached the end of the file; a read there returns 0 bytes and no error.
 func (i *Inode) ReadAt(c *Caller, o *Open, p []byte, off int64) (n int, eof bool, attr Attr, err error) {
-	i.mu.RLock()
+	i.rlock()
 	defer i.mu.RUnlock()
 	if err := i.readable(c, o, off, int64(len(p))); err != nil {
 		return 0, false, Attr{}, err
@@ -122,6 +122,10 @@ func (i *Inode) ReadAt(c *Caller, o *Open, p []byte, off int64) (n int, eof bool
 
 // copyOut fills p with the bytes from off; holes are zero.
 func (i *Inode) copyOut(p []byte, off int64) {
+	if b := i.backed(); b != nil {
+		b.file.read(p, off)
+		return
+	}
 	for len(p) > 0 {
 		e, ok := i.data.Find(off)
 		if !ok || e.Off >= off+int64(len(p)) {
@@ -198,14 +202,24 @@ func (v *View) copy(e extent.Extent, off, n int64) {
 
 // ReadView is ReadAt without the copy: v's slices together have the n bytes.
 func (i *Inode) ReadView(c *Caller, o *Open, off int64, count int, v *View) (n int, eof bool, attr Attr, err error) {
-	i.mu.RLock()
+	i.rlock()
 	defer i.mu.RUnlock()
 	if err := i.readable(c, o, off, int64(count)); err != nil {
 		return 0, false, Attr{}, err
 	}
 	v.arena = i.s.arena
 	end := max(off, min(off+int64(count), i.size))
+	b := i.backed()
 	for pos := off; pos < end; {
+		if b != nil {
+			c := slotPool.Get().(*[slotSize]byte)
+			n := min(end-pos, slotSize)
+			b.file.read(c[:n], pos)
+			v.copies = append(v.copies, c)
+			v.Slices = append(v.Slices, c[:n])
+			pos += n
+			continue
+		}
 		e, ok := i.data.Find(pos)
 		if !ok || e.Off > pos {
 			hole := min(end-pos, slotSize)
@@ -262,21 +276,25 @@ func (i *Inode) wrote(c *Caller) {
 // short write because the store is full; ErrNoSpace says that nothing could be
 // written.
 func (i *Inode) WriteAt(c *Caller, o *Open, p []byte, off int64) (n int, ch Changed, err error) {
-	i.mu.Lock()
-	return i.write(c, o, p, off)
+	i.lock()
+	return i.write(c, o, p, off, false)
 }
 
 // Append is WriteAt at the end of the file, wherever that is when the bytes
 // are written. It returns the offset where they were put.
 func (i *Inode) Append(c *Caller, o *Open, p []byte) (off int64, n int, ch Changed, err error) {
-	i.mu.Lock()
+	i.lock()
 	off = i.size
-	n, ch, err = i.write(c, o, p, off)
+	n, ch, err = i.write(c, o, p, off, true)
+	if n > 0 {
+		off = ch.After.Size - int64(n)
+	}
 	return off, n, ch, err
 }
 
-// write is called with i.mu held for writing, and unlocks it.
-func (i *Inode) write(c *Caller, o *Open, p []byte, off int64) (n int, ch Changed, err error) {
+// write is called with i.mu held for writing, and unlocks it. off is the end of
+// the file if it appends.
+func (i *Inode) write(c *Caller, o *Open, p []byte, off int64, appends bool) (n int, ch Changed, err error) {
 	if err := i.writable(c, o, off, int64(len(p))); err != nil {
 		if !i.dead {
 			ch = Changed{i.before(), i.attr()}
@@ -285,9 +303,13 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64) (n int, ch Change
 		return 0, ch, err
 	}
 	ch.Before = i.before()
-	n = i.copyIn(p, off)
-	if n > 0 {
+	i.grows(c, off+int64(len(p)))
+	if appends && i.loose() {
+		n = i.appendBacked(p)
+	} else if n = i.copyIn(p, off); n > 0 {
 		i.size = max(i.size, off+int64(n))
+	}
+	if n > 0 {
 		i.wrote(c)
 	} else if len(p) > 0 {
 		err = ErrNoSpace
@@ -304,6 +326,9 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64) (n int, ch Change
 // copyIn puts p at off and returns how many bytes there was memory for. The
 // size is the caller's to set. Called with i.mu held for writing.
 func (i *Inode) copyIn(p []byte, off int64) int {
+	if i.backed() != nil {
+		return i.writeBacked(p, off)
+	}
 	if !i.clearBehindEOF(off) {
 		return 0
 	}
@@ -322,8 +347,9 @@ func (i *Inode) copyIn(p []byte, off int64) int {
 }
 
 // clearBehindEOF makes the bytes from the end of the file to end read as zero,
-// before the file grows over them; an end inside the file needs nothing. It fails only when a shared page cannot be
-// copied for lack of memory.
+// before the file grows over them; an end inside the file needs nothing. It
+// fails only when a shared page cannot be copied for lack of memory. A backed
+// file has no such bytes.
 func (i *Inode) clearBehindEOF(end int64) bool {
 	e, ok := i.data.Find(i.size)
 	if end <= i.size || !ok || e.Off > i.size {
@@ -453,6 +479,19 @@ func (i *Inode) own(e extent.Extent, off, end int64) (extent.Extent, bool) {
 // truncate sets the size and returns the pages to free. Called with i.mu held
 // for writing.
 func (i *Inode) truncate(size int64) (cut extent.Map, err error) {
+	if b := i.backed(); b != nil {
+		if size == 0 && b.opens == 0 && !b.loose {
+			i.x.backed, i.size = nil, 0
+			i.s.dropBacked(b)
+			return cut, nil
+		}
+		if !b.file.truncate(size) {
+			return cut, ErrNoSpace
+		}
+		b.st = b.file.stat()
+		i.size = size
+		return cut, nil
+	}
 	switch {
 	case size > i.size:
 		if !i.clearBehindEOF(size) {
@@ -563,7 +602,7 @@ func (f *Fresh) reset() {
 // file's. f is used up whatever the answer.
 func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err error) {
 	f.fill()
-	i.mu.Lock()
+	i.lock()
 	off := f.off
 	if err := i.writable(c, o, off, f.n); err != nil {
 		if !i.dead {
@@ -576,7 +615,7 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 	ch.Before = i.before()
 	switch {
 	case !i.clearBehindEOF(off):
-	case i.s.charge(f.n):
+	case i.backed() == nil && i.s.charge(f.n):
 		i.data.Cut(off, f.n, i.s.freeExtent)
 		for _, e := range f.pages {
 			i.data.Insert(e)
@@ -584,7 +623,7 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 		n = int(f.n)
 		f.reset()
 	default:
-		// Full: what there are pages for already can still be overwritten.
+		// Backed, or full: what there are pages for can still be overwritten.
 		for _, p := range f.Slices {
 			done := i.copyIn(p, off+int64(n))
 			if n += done; done < len(p) {

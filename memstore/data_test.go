@@ -69,8 +69,9 @@ var pattern = func() []byte {
 }()
 
 // dataOps runs operations on three files against byte slices. Each operation
-// takes its numbers from next.
-func dataOps(t testing.TB, size int64, steps int, next func(n int64) int64) {
+// takes its numbers from next. reform, which may be nil, is called before each
+// for the file that it changes, and may do something to it too.
+func dataOps(t testing.TB, size int64, steps int, next func(n int64) int64, reform func(i *Inode, model []byte) []byte) {
 	s := newStore(t, size)
 	c := Root()
 	names := []string{"a", "b", "c"}
@@ -120,6 +121,9 @@ func dataOps(t testing.TB, size int64, steps int, next func(n int64) int64) {
 	for step := range steps {
 		k := int(next(int64(len(files))))
 		f, what := files[k], ""
+		if reform != nil {
+			models[k] = reform(f, models[k])
+		}
 		switch next(9) {
 		case 0, 1:
 			off, p := offset(k), payload(length())
@@ -261,7 +265,7 @@ func TestDataAgainstModel(t *testing.T) {
 		for _, size := range []int64{64 << 20, 700 << 10} {
 			t.Run(fmt.Sprintf("seed=%d,size=%d", seed, size), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(size)))
-				dataOps(t, size, 120, r.Int64N)
+				dataOps(t, size, 120, r.Int64N, nil)
 			})
 		}
 	}
@@ -289,7 +293,7 @@ func FuzzData(f *testing.F) {
 		if small {
 			size = 700 << 10
 		}
-		dataOps(t, size, len(in)/8, next)
+		dataOps(t, size, len(in)/8, next, nil)
 	})
 }
 

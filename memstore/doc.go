@@ -16,13 +16,18 @@
 //
 //	Store.renameMu                     moves of directories between directories
 //	  Inode.mu of directories          by inode number
-//	    Inode.mu of other inodes       by inode number
-//	      inode table, arena, reaper   leaves; never two at once
+//	    Inode.mu of other inodes       two without waiting for the second: lockFiles
+//	      inode table, arena, reaper,  leaves; never two at once
+//	      backing
 //
 // No caller's code runs with one of these held: events of watches are queued
 // and waiters are woken through channels, and what a change frees in bulk is
-// left to the reaper. No lock is held while anybody outside is waited for; the
-// only system calls under one are the arena's, which copy memory.
+// left to the reaper. System calls under a lock copy memory or resize a tmpfs,
+// and wait for nobody, with one exception: a change of a backed file waits while
+// a local process writes to it, and that process may wait for its write's source,
+// a mapping of another file which the store is asked to read. So who changes a
+// backed file has no other file locked, and who locks two files waits for one
+// only while it has the other not.
 //
 // # Memory
 //
@@ -35,6 +40,20 @@
 // the file are undefined; they are cleared when the file grows over them.
 // Pages are counted references: a clone shares them, and a write to a shared
 // page replaces it by a copy.
+//
+// A backed file's bytes are in a file of a tmpfs instead, which is mounted
+// nowhere, so that the kernel of the local mount lets processes read, write and
+// map them by themselves (Local.Use). It has no name there; a descriptor keeps
+// it. A file becomes backed when a process opens it so, or makes it large, and
+// stays it, unless it is small or cut to nothing when no process has it any more.
+// What is cloned from or to it is copied. While a process may write to it without
+// the store it is loose: what the store knows of its size and times is brought up
+// to date under its lock when anybody asks, its change counter grows each time,
+// and nobody gets a lease on it. Such writes heed no mandatory lock.
+//
+// The tmpfs is as large as the store's limit without what else is used, so that
+// it is one limit: who needs memory for pages takes it from the tmpfs's size, and
+// gives it back.
 //
 // The limit of a store counts pages by their size and a fixed cost for each
 // inode, name and extended attribute. What was removed counts until it is

@@ -67,6 +67,9 @@ type extra struct {
 	doomed  *doomed // the name goes with the last open; nil: it stays
 
 	broken int64 // when a break of a lease was over last, ns
+
+	backed *backed // where the bytes are, if not in pages
+	cached int     // opens by which the mount's kernel caches data
 }
 
 // newInode makes an inode that no directory names yet; nlink is 0.
@@ -143,6 +146,9 @@ func (i *Inode) bury() extent.Map {
 		for _, w := range i.x.watches {
 			w.end()
 		}
+		if i.x.backed != nil {
+			i.s.dropBacked(i.x.backed)
+		}
 		i.x = nil
 	}
 	i.s.table.remove(i.ino)
@@ -181,6 +187,10 @@ func (i *Inode) attr() Attr {
 		a.Used = a.Size
 	case TypeBlock, TypeChar:
 		a.Major, a.Minor = i.x.major, i.x.minor
+	case TypeFile:
+		if b := i.backed(); b != nil {
+			a.Used, a.Loose = b.st.used, b.loose
+		}
 	}
 	return a
 }
@@ -195,7 +205,7 @@ func (i *Inode) before() Before {
 
 // GetAttr returns the attributes; no permission is needed.
 func (i *Inode) GetAttr(c *Caller) (Attr, error) {
-	i.mu.RLock()
+	i.rlock()
 	defer i.mu.RUnlock()
 	if i.dead {
 		return Attr{}, ErrStale
@@ -252,7 +262,7 @@ func (i *Inode) owns(c *Caller) bool { return c.UID == 0 || c.UID == i.uid }
 // not hold. o is the open through which a size is set, or nil. Where the inode
 // lives, the attributes are returned with an error too.
 func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
-	i.mu.Lock()
+	i.lock()
 	if i.dead {
 		i.mu.Unlock()
 		return Changed{}, ErrStale
@@ -289,6 +299,7 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map
 		return cut, w
 	}
 	if a.Mask&SetSize != 0 {
+		i.grows(c, a.Size)
 		if cut, err = i.truncate(a.Size); err != nil {
 			return cut, err
 		}
@@ -390,12 +401,14 @@ func (i *Inode) dropPrivilege(c *Caller) {
 	}
 }
 
-// dropCapabilities removes what gives a program capabilities on Linux.
+// capability is what gives a program capabilities on Linux.
+const capability = "security.capability"
+
+// dropCapabilities removes it.
 func (i *Inode) dropCapabilities() {
-	const name = "security.capability"
-	if v, ok := i.x.xattrs[name]; ok {
-		delete(i.x.xattrs, name)
-		cost := xattrCost + len(name) + len(v)
+	if v, ok := i.x.xattrs[capability]; ok {
+		delete(i.x.xattrs, capability)
+		cost := xattrCost + len(capability) + len(v)
 		i.x.xattrBytes -= cost
 		i.s.uncharge(int64(cost))
 	}

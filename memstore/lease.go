@@ -47,7 +47,8 @@ const leasePause = 30 * time.Second
 // Lease asks for rights on behalf of the caller, who is the open's holder, or
 // for more if it has some already. It returns nil where they are not granted: to
 // no holder, on anything but a file, where another's open or lease is in
-// conflict, or a lease was broken a moment ago.
+// conflict, a local process may write without the store, or a lease was broken a
+// moment ago.
 //
 // recall is called, on a goroutine of its own and without a lock, when somebody
 // is stopped by the lease. The holder then gives up all but keep, by Yield: until
@@ -55,7 +56,7 @@ const leasePause = 30 * time.Second
 // extended, its first recall stays.
 func (o *Open) Lease(c *Caller, want Rights, recall func(keep Rights)) *Lease {
 	i := o.inode
-	i.mu.Lock()
+	i.lock()
 	if o.closed || o.holder == nil || o.holder != c.Holder || want == 0 || i.typ != TypeFile || !i.x.grants(o.holder, want) {
 		i.mu.Unlock()
 		return nil
@@ -84,6 +85,9 @@ func (o *Open) Lease(c *Caller, want Rights, recall func(keep Rights)) *Lease {
 func (x *extra) grants(h *Holder, want Rights) bool {
 	if x.broken != 0 && now()-x.broken < int64(leasePause) {
 		return false
+	}
+	if x.backed != nil && x.backed.loose {
+		return false // it may be mapped for writing, though it is closed
 	}
 	for _, o := range x.opens {
 		if o.holder != h && want&o.against() != 0 {

@@ -13,6 +13,7 @@ type Local struct {
 	s          *Store
 	holder     *Holder
 	invalidate func([]Stale)
+	kernel     *Passthrough // or nil; set before the mount's kernel asks for anything
 }
 
 // told is the bit of Inode.known that says that the mount's kernel was told of
@@ -33,7 +34,7 @@ type Stale struct {
 // without a lock, and returns when the kernel has forgotten; it must not wait
 // for a request that the mount's kernel has sent.
 func (s *Store) AttachLocal(h *Holder, invalidate func([]Stale)) (*Local, error) {
-	l := &Local{s, h, invalidate}
+	l := &Local{s: s, holder: h, invalidate: invalidate}
 	if !s.local.CompareAndSwap(nil, l) {
 		return nil, ErrExist
 	}
@@ -51,7 +52,7 @@ func (l *Local) Detach() {
 // returns the attributes for that, or Wait. Until it is forgotten as often the
 // inode outlives its last name, and its number is not used again.
 func (l *Local) Know(i *Inode) (Attr, error) {
-	i.mu.RLock()
+	i.rlock()
 	defer i.mu.RUnlock()
 	if i.dead {
 		return Attr{}, ErrStale

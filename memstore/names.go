@@ -215,7 +215,7 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 	if a.Exist == ExistFail || a.Type != TypeFile {
 		return cut, ErrExist
 	}
-	i.mu.Lock()
+	i.lock()
 	defer i.mu.Unlock()
 	if i.typ == TypeDir {
 		return cut, ErrExist

@@ -29,6 +29,8 @@ type Open struct {
 	deny   Access
 	closed bool
 	owners []lockKey // who locked ranges through this open
+	use    Use       // by the local mount's kernel
+	since  int64     // when the file was changed last before that, by its tmpfs
 
 	once sync.Once
 }
@@ -181,9 +183,10 @@ func (o *Open) Change(c *Caller, a OpenArgs) error {
 func (o *Open) Close() {
 	o.once.Do(func() {
 		i := o.inode
-		i.mu.Lock()
+		i.lock()
 		x := i.x
 		o.closed = true
+		wrote := i.unuse(o)
 		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
 		x.count(o.deny, -1)
 		x.unlockAll(o)
@@ -194,6 +197,9 @@ func (o *Open) Close() {
 		}
 		i.mu.Unlock()
 		i.s.release(cut)
+		if wrote {
+			i.changed(WatchWrite)
+		}
 		if end != nil {
 			i.fulfil(end)
 		}

@@ -18,6 +18,7 @@ type reaper struct {
 
 	mu      sync.Mutex
 	queue   []extent.Map // (mu)
+	files   []tmpFile    // (mu)
 	running bool         // (mu) a goroutine is at work
 	taken   int          // (mu) maps that somebody is freeing
 	idle    sync.Cond    // (mu) taken fell to 0
@@ -31,6 +32,18 @@ func (r *reaper) add(m extent.Map) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = append(r.queue, m)
+	r.start()
+}
+
+// addFile takes over a file of the backing.
+func (r *reaper) addFile(f tmpFile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files = append(r.files, f)
+	r.start()
+}
+
+func (r *reaper) start() {
 	if !r.running {
 		r.running = true
 		go r.run()
@@ -42,7 +55,7 @@ func (r *reaper) run() {
 		for r.step() {
 		}
 		r.mu.Lock()
-		if len(r.queue) == 0 {
+		if len(r.queue)+len(r.files) == 0 {
 			r.running = false
 			r.mu.Unlock()
 			return
@@ -55,17 +68,27 @@ func (r *reaper) run() {
 // was any.
 func (r *reaper) step() bool {
 	r.mu.Lock()
-	if len(r.queue) == 0 {
+	var m extent.Map
+	f := tmpFile(-1)
+	switch last := len(r.queue) - 1; {
+	case last >= 0:
+		m = r.queue[last]
+		r.queue[last] = extent.Map{}
+		r.queue = r.queue[:last]
+	case len(r.files) > 0:
+		last := len(r.files) - 1
+		f = r.files[last]
+		r.files = r.files[:last]
+	default:
 		r.mu.Unlock()
 		return false
 	}
-	last := len(r.queue) - 1
-	m := r.queue[last]
-	r.queue[last] = extent.Map{}
-	r.queue = r.queue[:last]
 	r.taken++
 	r.mu.Unlock()
 	m.Clear(r.s.freeExtent)
+	if f >= 0 {
+		r.s.backing.Load().drop(f)
+	}
 	r.mu.Lock()
 	r.taken--
 	if r.taken == 0 && r.idle.L != nil {
@@ -84,7 +107,7 @@ func (r *reaper) help() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.taken == 0 {
-		return len(r.queue) > 0
+		return len(r.queue)+len(r.files) > 0
 	}
 	if r.idle.L == nil {
 		r.idle.L = &r.mu

@@ -1,10 +1,6 @@
 package memstore
 
-import (
-	"slices"
-
-	"ramserver/memstore/internal/extent"
-)
+import "ramserver/memstore/internal/extent"
 
 // RenameFlags change what Rename does about the target.
 type RenameFlags uint8
@@ -177,10 +173,8 @@ func (r *renaming) do() (cut extent.Map, err error) {
 			files = append(files, i)
 		}
 	}
-	slices.SortFunc(files, byNumber)
-	for _, i := range files {
-		i.mu.Lock()
-		defer i.mu.Unlock()
+	if len(files) > 0 {
+		defer lockFiles(files[0], files[len(files)-1])()
 	}
 	if err := r.permitted(); err != nil {
 		return cut, err

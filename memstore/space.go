@@ -8,6 +8,9 @@ import (
 // ErrNoData if there is none, or off is not before the end of the file.
 func (i *Inode) SeekData(c *Caller, o *Open, off int64) (int64, error) {
 	return i.seek(c, o, off, func() (int64, bool) {
+		if b := i.backed(); b != nil {
+			return b.file.seek(off, false)
+		}
 		e, ok := i.data.Find(off)
 		pos := max(off, e.Off)
 		return pos, ok && pos < i.size
@@ -18,6 +21,9 @@ func (i *Inode) SeekData(c *Caller, o *Open, off int64) (int64, error) {
 // end is one. ErrNoData if off is not before the end of the file.
 func (i *Inode) SeekHole(c *Caller, o *Open, off int64) (int64, error) {
 	return i.seek(c, o, off, func() (int64, bool) {
+		if b := i.backed(); b != nil {
+			return b.file.seek(off, true)
+		}
 		pos := off
 		for pos < i.size {
 			e, ok := i.data.Find(pos)
@@ -31,7 +37,7 @@ func (i *Inode) SeekHole(c *Caller, o *Open, off int64) (int64, error) {
 }
 
 func (i *Inode) seek(c *Caller, o *Open, off int64, find func() (int64, bool)) (int64, error) {
-	i.mu.RLock()
+	i.rlock()
 	defer i.mu.RUnlock()
 	if err := i.readable(c, o, off, 0); err != nil {
 		return 0, err
@@ -54,6 +60,9 @@ func (i *Inode) Punch(c *Caller, o *Open, off, n int64) (ch Changed, err error) 
 		if end <= off {
 			return nil
 		}
+		if i.backed() != nil {
+			return i.punchBacked(off, end)
+		}
 		// Bytes of a page behind the end of the file need not be kept.
 		if e, ok := i.data.Find(end - 1); ok && e.Off < end && end == i.size {
 			end = pageOf(e, end-1) + int64(e.Page)
@@ -66,7 +75,7 @@ func (i *Inode) Punch(c *Caller, o *Open, off, n int64) (ch Changed, err error) 
 
 // rewrite checks and makes a change of the n bytes from off.
 func (i *Inode) rewrite(c *Caller, o *Open, off, n int64, change func() error) (ch Changed, err error) {
-	i.mu.Lock()
+	i.lock()
 	if err = i.writable(c, o, off, n); err != nil {
 		if !i.dead {
 			ch = Changed{i.before(), i.attr()}
@@ -170,6 +179,10 @@ func (i *Inode) Allocate(c *Caller, o *Open, off, n int64, keepSize bool) (Chang
 	}
 	return i.rewrite(c, o, off, n, func() error {
 		end := off + n
+		i.grows(c, end)
+		if i.backed() != nil {
+			return i.allocateBacked(off, n, keepSize)
+		}
 		if !i.clearBehindEOF(end) {
 			return ErrNoSpace
 		}
@@ -250,6 +263,11 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 		return 0, ch, ErrInvalid
 	}
 	unlock := lockFiles(i, src)
+	for _, f := range [...]*Inode{i, src} {
+		if f.loose() {
+			f.sync()
+		}
+	}
 	err = src.readable(c, so, srcOff, n)
 	if err == nil {
 		if n == 0 || n > src.size-srcOff {
@@ -264,6 +282,14 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 		return 0, ch, ErrStale
 	}
 	ch.Before = i.before()
+	if err == nil && i != src && src.backed() != nil {
+		i.grows(c, off+n)
+	}
+	if err == nil && i != src && (i.backed() != nil || src.backed() != nil) {
+		unlock()
+		done, ch.After, err = i.copyFrom(c, o, off, src, so, srcOff, n)
+		return done, ch, err
+	}
 	if err == nil && n > 0 {
 		if !i.clearBehindEOF(off) {
 			err = ErrNoSpace
@@ -288,24 +314,84 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 	return done, ch, err
 }
 
-// lockFiles locks two files for writing; they may be the same.
+// lockFiles locks two files for writing; they may be the same. It does not wait
+// for one while it holds the other; see package doc.
 func lockFiles(a, b *Inode) (unlock func()) {
-	if b.ino < a.ino {
+	for a.mu.Lock(); a != b && !b.mu.TryLock(); a.mu.Lock() {
+		a.mu.Unlock()
 		a, b = b, a
 	}
-	a.mu.Lock()
 	if a == b {
 		return a.mu.Unlock
 	}
-	b.mu.Lock()
 	return func() {
 		b.mu.Unlock()
 		a.mu.Unlock()
 	}
 }
 
+// copyFrom is Clone where a file is backed. No file is locked while a backed one
+// is waited for, so a part is copied at a time, and each as a change of its own.
+func (i *Inode) copyFrom(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOff, n int64) (done int64, after Attr, err error) {
+	buf := slotPool.Get().(*[slotSize]byte)
+	defer slotPool.Put(buf)
+	for done < n {
+		to, from := off+done, srcOff+done
+		data, err := src.SeekData(c, so, from)
+		if err == ErrNoData {
+			data = srcOff + n
+		} else if err != nil {
+			return done, after, err
+		}
+		if hole := min(data-from, n-done); hole > 0 {
+			if _, err := i.Punch(c, o, to, hole); err != nil {
+				return done, after, err
+			}
+			ch, err := i.extend(c, o, to+hole)
+			if err != nil {
+				return done, after, err
+			}
+			after = ch.After
+			done += hole
+			continue
+		}
+		m, _, _, err := src.ReadAt(c, so, buf[:min(n-done, slotSize-from%slotSize)], from)
+		if err != nil || m == 0 {
+			return done, after, err
+		}
+		w, ch, err := i.WriteAt(c, o, buf[:m], to)
+		done, after = done+int64(w), ch.After
+		if err == nil && w < m {
+			err = ErrNoSpace
+		}
+		if err != nil {
+			return done, after, err
+		}
+	}
+	if done == 0 {
+		after, err = i.GetAttr(c)
+	}
+	return done, after, err
+}
+
+// extend makes the file at least as long as end.
+func (i *Inode) extend(c *Caller, o *Open, end int64) (Changed, error) {
+	var cut extent.Map
+	ch, err := i.rewrite(c, o, end, 0, func() (err error) {
+		if end > i.size {
+			cut, err = i.truncate(end)
+		}
+		return err
+	})
+	i.s.release(cut)
+	return ch, err
+}
+
 // share is Clone with both locked for writing, and returns how far it came.
 func (i *Inode) share(off int64, src *Inode, srcOff, n int64) (done int64) {
+	if i.backed() != nil {
+		return i.copyWithin(off, srcOff, n)
+	}
 	for done < n {
 		to, from := off+done, srcOff+done
 		if done > 0 {

@@ -48,14 +48,16 @@ type Store struct {
 	ownArena  bool
 	root      *Inode
 
-	used   atomic.Int64 // bytes that count against size
+	used   atomic.Int64 // bytes that count against room
+	room   atomic.Int64 // size without the backing's
 	inodes atomic.Int64
 	orphan atomic.Int64 // inodes without a name, kept by an open
 
 	watches   atomic.Int64 // watches anywhere, so that changes cost nothing without any
 	recursive atomic.Int64 // those on whole trees
 
-	local atomic.Pointer[Local] // the mount on this machine, or nil
+	local   atomic.Pointer[Local]   // the mount on this machine, or nil
+	backing atomic.Pointer[backing] // where backed files are, or nil
 
 	renameMu sync.Mutex
 
@@ -91,6 +93,7 @@ func New(cfg Config) (*Store, error) {
 		s.ownArena = true
 	}
 	s.reaper.s = s
+	s.room.Store(s.size)
 	root, err := s.newInode(TypeDir, cfg.RootMode&ModeMask, cfg.RootUID, cfg.RootGID, time.Now().UnixNano())
 	if err != nil {
 		return nil, err
@@ -107,6 +110,16 @@ func New(cfg Config) (*Store, error) {
 // or a View of them any more.
 func (s *Store) Close() error {
 	s.reaper.drain()
+	if b := s.backing.Load(); b != nil {
+		b.tidyUp()
+		s.table.each(func(i *Inode) {
+			if f := i.backed(); f != nil {
+				i.x.backed = nil
+				b.drop(f.file)
+			}
+		})
+		b.close()
+	}
 	if s.ownArena {
 		return s.arena.Close()
 	}
@@ -129,7 +142,7 @@ func (s *Store) Root() *Inode { return s.root }
 func (s *Store) Statfs() Statfs {
 	return Statfs{
 		TotalBytes:  s.size,
-		UsedBytes:   min(s.used.Load(), s.size),
+		UsedBytes:   min(s.used.Load()+s.backing.Load().used(), s.size),
 		TotalInodes: s.maxInodes,
 		UsedInodes:  s.inodes.Load(),
 	}
@@ -154,17 +167,21 @@ func (s *Store) ByHandle(h Handle) (*Inode, error) {
 // is free.
 func (s *Store) charge(n int64) bool {
 	for {
-		if s.used.Add(n) <= s.size {
+		if s.used.Add(n) <= s.room.Load() {
 			return true
 		}
 		s.used.Add(-n)
-		if !s.reaper.help() {
+		if !s.claim(n) && !s.reaper.help() {
 			return false
 		}
 	}
 }
 
-func (s *Store) uncharge(n int64) { s.used.Add(-n) }
+func (s *Store) uncharge(n int64) {
+	if used := s.used.Add(-n); s.backing.Load() != nil && s.room.Load()-used > 2*s.slack() {
+		s.give(s.slack())
+	}
+}
 
 // freePages drops the references of a run of pages.
 func (s *Store) freeExtent(e extent.Extent) {
