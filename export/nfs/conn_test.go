@@ -468,7 +468,8 @@ func eachHotCall(t testing.TB, run func(name string, answer func())) {
 	calls := hotCalls(root, file)
 	answer(calls["WRITE 4 KiB"]) // what READ finds
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
-		run(name, func() { answer(calls[name]) })
+		rec := calls[name]
+		run(name, func() { answer(rec) })
 	}
 	sess := open4(t, s, "hot", 1)
 	calls = hotCompounds(sess, root, file)

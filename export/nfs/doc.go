@@ -38,8 +38,9 @@
 // A WRITE of whole 64 KiB pages is executed in two parts. As soon as its
 // header has arrived, the rest of its record goes from the socket straight
 // into new pages; when all of it is there they replace the file's. Until then
-// nothing is locked, and nothing shows. Any other WRITE is put together in a
-// buffer and takes one copy.
+// nothing is locked, and nothing shows. So it is of version 4 if the WRITE is the
+// first operation on a file of its compound and little follows it. Any other
+// WRITE is put together in a buffer and takes one copy.
 //
 // # Goroutines
 //
