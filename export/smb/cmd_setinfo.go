@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 
@@ -188,7 +189,7 @@ func (r *request) target(f *file, b []byte) (to path, replace bool, status wire.
 	if r.t.exp.ReadOnly {
 		return to, false, wire.StatusMediaWriteProtected
 	}
-	to, status = r.find(info.Name)
+	to, status = r.find(bytes.TrimPrefix(info.Name, []byte{'\\', 0}))
 	if status == wire.StatusOK && (to.stream != "" || to.dir == nil) {
 		status = wire.StatusNameInvalid
 	}

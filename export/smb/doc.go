@@ -8,7 +8,7 @@
 //	request.go    frame: decrypts it; run: executes its commands one by one
 //	              check: session, signature, what the command needs
 //	commands.go   the table of commands
-//	negotiate.go, session.go, tree.go, ioctl.go
+//	negotiate.go, session.go, tree.go, cmd_*.go
 //	              the commands: decode r.msg, make one call of the store, append
 //	              the reply's body to r.w
 //	request.go    endReply, endFrame: header, signature, encryption

@@ -38,6 +38,7 @@ type request struct {
 	delay time.Duration // before the reply is sent
 
 	errorData []byte             // of the body of an error, if the command has some
+	body      bool               // the command has made the body, whatever its status
 	async     uint64             // the AsyncId of a command that has waited, or 0
 	signed    bool               // the reply is signed
 	hash      *[sha512.Size]byte // of preauthentication, to which the reply is added
@@ -131,7 +132,7 @@ func (r *request) next() error {
 	r.s, r.t, r.cmd = nil, nil, nil
 	r.ready, r.wait, r.again = nil, nil, false
 	r.fatal, r.delay = nil, 0
-	r.errorData, r.async, r.signed, r.hash = nil, 0, false, nil
+	r.errorData, r.body, r.async, r.signed, r.hash = nil, false, 0, false, nil
 	if int(r.h.Command) < len(commands) {
 		r.cmd = &commands[r.h.Command]
 	}
@@ -419,7 +420,7 @@ func (r *request) hasBody(status wire.Status) bool {
 	case wire.StatusOK, wire.StatusBufferOverflow, wire.StatusMoreProcessingRequired, wire.StatusNotifyEnumDir:
 		return true
 	}
-	return false
+	return r.body
 }
 
 // errorBody appends the body of an error, MS-SMB2 section 2.2.2.

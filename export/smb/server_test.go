@@ -306,7 +306,7 @@ func TestValidateNegotiate(t *testing.T) {
 		var w wire.Writer
 		w.Uint16(57)
 		w.Uint16(0)
-		w.Uint32(fsctlValidateNegotiate)
+		w.Uint32(wire.FsctlValidateNegotiate)
 		w.Uint64(^uint64(0))
 		w.Uint64(^uint64(0))
 		w.Uint32(wire.HeaderSize + 56)

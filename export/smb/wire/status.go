@@ -34,6 +34,7 @@ const (
 	StatusInvalidHandle             Status = 0xC0000008
 	StatusInvalidParameter          Status = 0xC000000D
 	StatusNoSuchDevice              Status = 0xC000000E
+	StatusInvalidViewSize           Status = 0xC000001F
 	StatusNoSuchFile                Status = 0xC000000F
 	StatusInvalidDeviceRequest      Status = 0xC0000010
 	StatusEndOfFile                 Status = 0xC0000011
@@ -139,6 +140,7 @@ var statusNames = map[Status]string{
 	StatusInvalidHandle:             "INVALID_HANDLE",
 	StatusInvalidParameter:          "INVALID_PARAMETER",
 	StatusNoSuchDevice:              "NO_SUCH_DEVICE",
+	StatusInvalidViewSize:           "INVALID_VIEW_SIZE",
 	StatusNoSuchFile:                "NO_SUCH_FILE",
 	StatusInvalidDeviceRequest:      "INVALID_DEVICE_REQUEST",
 	StatusEndOfFile:                 "END_OF_FILE",

@@ -6,45 +6,6 @@ import (
 	"ramserver/export/smb/wire"
 )
 
-// fsctlValidateNegotiate is FSCTL_VALIDATE_NEGOTIATE_INFO.
-const fsctlValidateNegotiate = 0x00140204
-
-// ioctl is IOCTL, MS-SMB2 section 3.3.5.15.
-func (r *request) ioctl() wire.Status {
-	rd := wire.NewReader(r.msg)
-	rd.Skip(4)
-	code := rd.Uint32()
-	rd.Skip(16)
-	off, n := int(rd.Uint32()), int(rd.Uint32())
-	rd.Skip(12)
-	max := rd.Uint32()
-	in := rd.Buffer(off, n)
-	if !rd.OK() {
-		return wire.StatusInvalidParameter
-	}
-	if code != fsctlValidateNegotiate {
-		return wire.StatusNotSupported
-	}
-	out, status := r.validateNegotiate(in, max)
-	if status != wire.StatusOK {
-		return status
-	}
-	w := r.w
-	w.Uint16(49)
-	w.Uint16(0)
-	w.Uint32(code)
-	w.Uint64(^uint64(0))
-	w.Uint64(^uint64(0))
-	w.Uint32(112)
-	w.Uint32(0)
-	w.Uint32(112)
-	w.Uint32(uint32(len(out)))
-	w.Uint32(0)
-	w.Uint32(0)
-	w.Bytes(out)
-	return wire.StatusOK
-}
-
 // validateNegotiate is FSCTL_VALIDATE_NEGOTIATE_INFO, MS-SMB2 section 3.3.5.15.12:
 // the client says, signed, what it said in NEGOTIATE, which somebody may have
 // changed on its way. Then the connection ends.
