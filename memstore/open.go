@@ -12,7 +12,8 @@ type OpenArgs struct {
 	Deny   Access // of AccessRead, AccessWrite and AccessDelete
 	// Owner is who of the holder's opens. An open of the same inode that it has
 	// already is extended by Access and Deny and returned, as OPEN of NFSv4
-	// does (RFC 8881 section 18.16.3). nil: every open is a new one.
+	// does (RFC 8881 section 18.16.3), unless it denies that, or is denied it,
+	// to everybody (section 9.7). nil: every open is a new one.
 	Owner any
 }
 
@@ -59,13 +60,13 @@ func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
 	if i.x != nil && i.x.doomed != nil {
 		return nil, ErrDeletePending
 	}
+	if err := i.shares(c, nil, a); err != nil {
+		return nil, err
+	}
 	o := i.openOf(a.Owner)
 	if o != nil {
 		a.Access |= o.access
 		a.Deny |= o.deny
-	}
-	if err := i.shares(c, o, a); err != nil {
-		return nil, err
 	}
 	if w := i.breakLeases(c, a.operation()); w != nil {
 		return nil, w

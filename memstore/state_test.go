@@ -68,7 +68,7 @@ func TestShareModes(t *testing.T) {
 
 // TestOpenOwner is the upgrade of an open by its owner: it is one open, which
 // has and denies what all of the owner's asked for, and which is in the way of
-// others only.
+// the owner's next, as of others'.
 func TestOpenOwner(t *testing.T) {
 	const r, w = AccessRead, AccessWrite
 	s := newStore(t, 1<<20)
@@ -77,9 +77,14 @@ func TestOpenOwner(t *testing.T) {
 	o := mustOpen(t, f, OpenArgs{Access: r, Deny: w, Owner: alice})
 	_, err := f.Open(Root(), OpenArgs{Access: w, Owner: bob})
 	wantErr(t, "another owner against deny write", err, ErrShareViolation)
-	if up := mustOpen(t, f, OpenArgs{Access: w, Owner: alice}); up != o || o.Access() != r|w {
-		t.Errorf("the owner's second open: %p with access %d, want %p with %d", up, o.Access(), o, r|w)
+	_, err = f.Open(Root(), OpenArgs{Access: w, Owner: alice})
+	wantErr(t, "the owner itself against deny write", err, ErrShareViolation)
+	_, err = f.Open(Root(), OpenArgs{Access: r, Deny: r, Owner: alice})
+	wantErr(t, "deny read against the owner itself", err, ErrShareViolation)
+	if up := mustOpen(t, f, OpenArgs{Access: r, Deny: AccessDelete, Owner: alice}); up != o || o.Access() != r {
+		t.Errorf("the owner's second open: %p with access %d, want %p with %d", up, o.Access(), o, r)
 	}
+	wantErr(t, "change to more", o.Change(Root(), OpenArgs{Access: r | w}), nil)
 	c, err := s.Root().Create(Root(), "f", &Create{Type: TypeFile, Exist: ExistOpen, Open: &OpenArgs{Access: r, Owner: alice}})
 	if err != nil || c.New || c.Open != o {
 		t.Errorf("create of what the owner has open: %v, new %t, %p, want %p", err, c.New, c.Open, o)

@@ -232,21 +232,20 @@ func (m *compound) takeAttrs(f *nfs4.Fattr) (set memstore.SetAttr, status nfs4.S
 		set.Mask |= memstore.SetMode
 		set.Mode = uint16(v.Uint32() & memstore.ModeMask)
 	}
-	ok := true
+	ok, valid := true, true
 	if mask.Has(nfs4.AttrOwner) {
 		set.Mask |= memstore.SetUID
-		set.UID, ok = takeID(&v)
+		set.UID, ok = takeID(&v, &valid)
 	}
 	if mask.Has(nfs4.AttrOwnerGroup) {
 		var isID bool
 		set.Mask |= memstore.SetGID
-		set.GID, isID = takeID(&v)
+		set.GID, isID = takeID(&v, &valid)
 		ok = ok && isID
 	}
 	if !ok {
 		status = nfs4.ErrBadOwner
 	}
-	valid := true
 	if mask.Has(nfs4.AttrTimeAccessSet) {
 		if v.Enum(1) == 0 {
 			set.Mask |= memstore.SetAtimeNow
@@ -277,9 +276,13 @@ func (m *compound) takeAttrs(f *nfs4.Fattr) (set memstore.SetAttr, status nfs4.S
 }
 
 // takeID decodes a user or group, of which only numbers are known. It reports
-// false for anything else.
-func takeID(r *xdr.Reader) (uint32, bool) {
+// false for anything else. An empty name is not valid.
+func takeID(r *xdr.Reader, valid *bool) (uint32, bool) {
 	s := r.String(math.MaxInt32)
+	if s == "" {
+		*valid = false
+		return 0, false
+	}
 	id, err := strconv.ParseUint(s, 10, 32)
 	return uint32(id), err == nil && s[0] != '+'
 }

@@ -33,8 +33,9 @@ const (
 	maxHead = 4 << 10
 	maxTail = 1 << 10
 	// overhead is the most that surrounds the data of a WRITE in its record:
-	// header, credential, verifier and handle at their limits are less.
-	overhead = 2 << 10
+	// header, credential, verifier and handle at their limits, and the marks
+	// of fragments of 2 KiB, of which some clients make every record.
+	overhead = 16 << 10
 	// firstRecord bounds records until a connection has sent a call that
 	// could be understood.
 	firstRecord = 64 << 10

@@ -101,7 +101,7 @@ func (k *call) serve(rec []byte) error {
 	if p.compound {
 		k.m.begin(k)
 	}
-	if p.once && !k.again {
+	if (p.once || p.compound && k.m.minor == nfs4.Minor0) && !k.again {
 		rest := args
 		k.replay = s.replays.key(&k.hdr, k.c.client, rest.Rest())
 		var known, busy bool
@@ -151,10 +151,10 @@ func (k *call) run(args xdr.Reader, began time.Time) {
 func (k *call) keep() {
 	results := k.w.B[k.begun+rpc.MarkSize+rpc.ReplySize:]
 	switch {
-	case k.proc.compound:
+	case k.proc.compound && k.m.minor > nfs4.Minor0:
 		k.m.finish(results, k.good)
-	case !k.proc.once:
-	case k.good:
+	case !k.proc.once && !k.proc.compound:
+	case k.good && (k.proc.once || k.m.changed):
 		k.c.s.replays.end(k.replay, results)
 	default:
 		k.c.s.replays.forget(k.replay)
@@ -221,6 +221,7 @@ func (k *call) execute(p *procedure) (stat rpc.AcceptStat) {
 	defer func() {
 		if r := recover(); r != nil {
 			k.dropPages()
+			k.m.leave()
 			k.wait = nil
 			k.c.count.panics.Add(1)
 			k.c.s.log.Error("request failed", "procedure", p.name, "peer", k.c.peer, "panic", r, "stack", string(debug.Stack()))

@@ -47,6 +47,14 @@ type compound struct {
 	all    xdr.Reader  // the arguments of the COMPOUND
 	left   int         // bytes of them from the operation's number on
 	again  bool        // the operation at index has waited for another holder
+
+	owner *openOwner // whom the operation has locked
+
+	// In minor version 0: see v40.go.
+	turnOf  *client4    // whose turn the operation has taken
+	places  [2]place    // of the operation, in the sequences of its owners
+	before  nfs4.Status // of the operation when it was executed before
+	changed bool        // an operation that changes something was executed
 }
 
 // fileRef is what a filehandle stands for: a file of an export, the pseudo root
@@ -91,57 +99,62 @@ const (
 // operations is the table of operations; those without an entry are not
 // supported.
 var operations = [nfs4.OpEnd]operation{
-	nfs4.OpBackchannelCtl:    {decode[nfs4.BackchannelCtlArgs], (*compound).opBackchannelCtl, 0, 0},
-	nfs4.OpBindConnToSession: {decode[nfs4.BindConnToSessionArgs], (*compound).opBindConnToSession, alone, 24},
-	nfs4.OpClose:             {decode[nfs4.CloseArgs], (*compound).opClose, needsCur, 16},
-	nfs4.OpCreateSession:     {decode[nfs4.CreateSessionArgs], (*compound).opCreateSession, sessionless, 80},
-	nfs4.OpDelegReturn:       {decode[nfs4.StateidArgs], (*compound).opDelegReturn, needsCur, 0},
-	nfs4.OpDestroyClientID:   {decode[nfs4.ClientID], (*compound).opDestroyClientID, sessionless, 0},
-	nfs4.OpDestroySession:    {decode[nfs4.SessionID], (*compound).opDestroySession, sessionless, 0},
-	nfs4.OpExchangeID:        {decode[nfs4.ExchangeIDArgs], (*compound).opExchangeID, sessionless, 80},
-	nfs4.OpFreeStateid:       {decode[nfs4.StateidArgs], (*compound).opFreeStateid, 0, 0},
-	nfs4.OpLock:              {decode[nfs4.LockArgs], (*compound).opLock, needsCur | resultsOnErr, 32},
-	nfs4.OpLockT:             {decode[nfs4.LockTArgs], (*compound).opLockT, needsCur | resultsOnErr, 32},
-	nfs4.OpLockU:             {decode[nfs4.LockUArgs], (*compound).opLockU, needsCur, 16},
-	nfs4.OpOpen:              {decode[nfs4.OpenArgs], (*compound).opOpen, needsCur | takesRoot, 80},
-	nfs4.OpOpenDowngrade:     {decode[nfs4.OpenDowngradeArgs], (*compound).opOpenDowngrade, needsCur, 16},
-	nfs4.OpReclaimComplete:   {decode[nfs4.ReclaimCompleteArgs], (*compound).opReclaimComplete, 0, 0},
-	nfs4.OpSequence:          {decode[nfs4.SequenceArgs], (*compound).opSequence, 0, 0},
-	nfs4.OpTestStateid:       {nil, (*compound).opTestStateid, 0, 4},
-	nfs4.OpAllocate:          {decode[nfs4.RangeArgs], (*compound).opAllocate, needsCur | changes, 0},
-	nfs4.OpClone:             {decode[nfs4.CloneArgs], (*compound).opClone, needsCur | needsSaved | changes, 0},
-	nfs4.OpCopy:              {decode[nfs4.CopyArgs], (*compound).opCopy, needsCur | needsSaved | changes, 32},
-	nfs4.OpDeallocate:        {decode[nfs4.RangeArgs], (*compound).opDeallocate, needsCur | changes, 0},
-	nfs4.OpGetXattr:          {decode[nfs4.Name], (*compound).opGetXattr, needsCur, 4},
-	nfs4.OpIOAdvise:          {decode[nfs4.IOAdviseArgs], (*compound).opIOAdvise, needsCur, 16},
-	nfs4.OpListXattrs:        {decode[nfs4.ListXattrsArgs], (*compound).opListXattrs, needsCur, 16},
-	nfs4.OpRemoveXattr:       {decode[nfs4.Name], (*compound).opRemoveXattr, needsCur | changes, 20},
-	nfs4.OpSeek:              {decode[nfs4.SeekArgs], (*compound).opSeek, needsCur, 12},
-	nfs4.OpSetXattr:          {decode[nfs4.SetXattrArgs], (*compound).opSetXattr, needsCur | changes, 20},
-	nfs4.OpAccess:            {decode[nfs4.AccessArgs], (*compound).opAccess, needsCur | takesRoot, 8},
-	nfs4.OpCommit:            {decode[nfs4.CommitArgs], (*compound).opCommit, needsCur, 8},
-	nfs4.OpCreate:            {decode[nfs4.CreateArgs], (*compound).opCreate, needsCur | changes, 20 + 16},
-	nfs4.OpGetAttr:           {decode[nfs4.GetAttrArgs], (*compound).opGetAttr, needsCur | takesRoot, attrsMax},
-	nfs4.OpGetFH:             {nil, (*compound).opGetFH, needsCur | takesRoot, 4 + handleSize},
-	nfs4.OpLink:              {decode[nfs4.Name], (*compound).opLink, needsCur | needsSaved | changes, 20},
-	nfs4.OpLookup:            {decode[nfs4.Name], (*compound).opLookup, needsCur | takesRoot, 0},
-	nfs4.OpLookupP:           {nil, (*compound).opLookupP, needsCur | takesRoot, 0},
-	nfs4.OpNVerify:           {decode[nfs4.Fattr], (*compound).opNVerify, needsCur | takesRoot, 0},
-	nfs4.OpPutFH:             {decode[nfs4.FH], (*compound).opPutFH, 0, 0},
-	nfs4.OpPutPubFH:          {nil, (*compound).opPutRootFH, 0, 0},
-	nfs4.OpPutRootFH:         {nil, (*compound).opPutRootFH, 0, 0},
-	nfs4.OpRead:              {decode[nfs4.ReadArgs], (*compound).opRead, needsCur, 8},
-	nfs4.OpReadDir:           {decode[nfs4.ReadDirArgs], (*compound).opReadDir, needsCur | takesRoot, 8 + nfs4.DirEndSize},
-	nfs4.OpReadLink:          {nil, (*compound).opReadLink, needsCur, 0},
-	nfs4.OpRemove:            {decode[nfs4.Name], (*compound).opRemove, needsCur | changes, 20},
-	nfs4.OpRename:            {decode[nfs4.RenameArgs], (*compound).opRename, needsCur | needsSaved | changes, 40},
-	nfs4.OpRestoreFH:         {nil, (*compound).opRestoreFH, 0, 0},
-	nfs4.OpSaveFH:            {nil, (*compound).opSaveFH, needsCur | takesRoot, 0},
-	nfs4.OpSecInfo:           {decode[nfs4.Name], (*compound).opSecInfo, needsCur | takesRoot, 12},
-	nfs4.OpSecInfoNoName:     {nil, (*compound).opSecInfoNoName, needsCur | takesRoot, 12},
-	nfs4.OpSetAttr:           {decode[nfs4.SetAttrArgs], (*compound).opSetAttr, needsCur | changes | bitmapOnErr, 16},
-	nfs4.OpVerify:            {decode[nfs4.Fattr], (*compound).opVerify, needsCur | takesRoot, 0},
-	nfs4.OpWrite:             {decode[nfs4.WriteArgs], (*compound).opWrite, needsCur | changes, 16},
+	nfs4.OpBackchannelCtl:     {decode[nfs4.BackchannelCtlArgs], (*compound).opBackchannelCtl, 0, 0},
+	nfs4.OpBindConnToSession:  {decode[nfs4.BindConnToSessionArgs], (*compound).opBindConnToSession, alone, 24},
+	nfs4.OpClose:              {decode[nfs4.CloseArgs], (*compound).opClose, needsCur, 16},
+	nfs4.OpCreateSession:      {decode[nfs4.CreateSessionArgs], (*compound).opCreateSession, sessionless, 80},
+	nfs4.OpDelegReturn:        {decode[nfs4.StateidArgs], (*compound).opDelegReturn, needsCur, 0},
+	nfs4.OpDestroyClientID:    {decode[nfs4.ClientID], (*compound).opDestroyClientID, sessionless, 0},
+	nfs4.OpDestroySession:     {decode[nfs4.SessionID], (*compound).opDestroySession, sessionless, 0},
+	nfs4.OpExchangeID:         {decode[nfs4.ExchangeIDArgs], (*compound).opExchangeID, sessionless, 80},
+	nfs4.OpFreeStateid:        {decode[nfs4.StateidArgs], (*compound).opFreeStateid, 0, 0},
+	nfs4.OpLock:               {decode[nfs4.LockArgs], (*compound).opLock, needsCur | resultsOnErr, 32},
+	nfs4.OpLockT:              {decode[nfs4.LockTArgs], (*compound).opLockT, needsCur | resultsOnErr, 32},
+	nfs4.OpLockU:              {decode[nfs4.LockUArgs], (*compound).opLockU, needsCur, 16},
+	nfs4.OpOpen:               {decode[nfs4.OpenArgs], (*compound).opOpen, needsCur | takesRoot, 80},
+	nfs4.OpOpenConfirm:        {decode[nfs4.OpenConfirmArgs], (*compound).opOpenConfirm, needsCur | onlyMinor0, 16},
+	nfs4.OpOpenDowngrade:      {decode[nfs4.OpenDowngradeArgs], (*compound).opOpenDowngrade, needsCur, 16},
+	nfs4.OpReclaimComplete:    {decode[nfs4.ReclaimCompleteArgs], (*compound).opReclaimComplete, 0, 0},
+	nfs4.OpReleaseLockOwner:   {decode[nfs4.Owner], (*compound).opReleaseLockOwner, onlyMinor0, 0},
+	nfs4.OpRenew:              {decode[nfs4.ClientID], (*compound).opRenew, onlyMinor0, 0},
+	nfs4.OpSequence:           {decode[nfs4.SequenceArgs], (*compound).opSequence, 0, 0},
+	nfs4.OpSetClientID:        {decode[nfs4.SetClientIDArgs], (*compound).opSetClientID, onlyMinor0 | resultsOnErr, 64},
+	nfs4.OpSetClientIDConfirm: {decode[nfs4.ClientConfirm], (*compound).opSetClientIDConfirm, onlyMinor0, 0},
+	nfs4.OpTestStateid:        {nil, (*compound).opTestStateid, 0, 4},
+	nfs4.OpAllocate:           {decode[nfs4.RangeArgs], (*compound).opAllocate, needsCur | changes, 0},
+	nfs4.OpClone:              {decode[nfs4.CloneArgs], (*compound).opClone, needsCur | needsSaved | changes, 0},
+	nfs4.OpCopy:               {decode[nfs4.CopyArgs], (*compound).opCopy, needsCur | needsSaved | changes, 32},
+	nfs4.OpDeallocate:         {decode[nfs4.RangeArgs], (*compound).opDeallocate, needsCur | changes, 0},
+	nfs4.OpGetXattr:           {decode[nfs4.Name], (*compound).opGetXattr, needsCur, 4},
+	nfs4.OpIOAdvise:           {decode[nfs4.IOAdviseArgs], (*compound).opIOAdvise, needsCur, 16},
+	nfs4.OpListXattrs:         {decode[nfs4.ListXattrsArgs], (*compound).opListXattrs, needsCur, 16},
+	nfs4.OpRemoveXattr:        {decode[nfs4.Name], (*compound).opRemoveXattr, needsCur | changes, 20},
+	nfs4.OpSeek:               {decode[nfs4.SeekArgs], (*compound).opSeek, needsCur, 12},
+	nfs4.OpSetXattr:           {decode[nfs4.SetXattrArgs], (*compound).opSetXattr, needsCur | changes, 20},
+	nfs4.OpAccess:             {decode[nfs4.AccessArgs], (*compound).opAccess, needsCur | takesRoot, 8},
+	nfs4.OpCommit:             {decode[nfs4.CommitArgs], (*compound).opCommit, needsCur, 8},
+	nfs4.OpCreate:             {decode[nfs4.CreateArgs], (*compound).opCreate, needsCur | changes, 20 + 16},
+	nfs4.OpGetAttr:            {decode[nfs4.GetAttrArgs], (*compound).opGetAttr, needsCur | takesRoot, attrsMax},
+	nfs4.OpGetFH:              {nil, (*compound).opGetFH, needsCur | takesRoot, 4 + handleSize},
+	nfs4.OpLink:               {decode[nfs4.Name], (*compound).opLink, needsCur | needsSaved | changes, 20},
+	nfs4.OpLookup:             {decode[nfs4.Name], (*compound).opLookup, needsCur | takesRoot, 0},
+	nfs4.OpLookupP:            {nil, (*compound).opLookupP, needsCur | takesRoot, 0},
+	nfs4.OpNVerify:            {decode[nfs4.Fattr], (*compound).opNVerify, needsCur | takesRoot, 0},
+	nfs4.OpPutFH:              {decode[nfs4.FH], (*compound).opPutFH, 0, 0},
+	nfs4.OpPutPubFH:           {nil, (*compound).opPutRootFH, 0, 0},
+	nfs4.OpPutRootFH:          {nil, (*compound).opPutRootFH, 0, 0},
+	nfs4.OpRead:               {decode[nfs4.ReadArgs], (*compound).opRead, needsCur, 8},
+	nfs4.OpReadDir:            {decode[nfs4.ReadDirArgs], (*compound).opReadDir, needsCur | takesRoot, 8 + nfs4.DirEndSize},
+	nfs4.OpReadLink:           {nil, (*compound).opReadLink, needsCur, 0},
+	nfs4.OpRemove:             {decode[nfs4.Name], (*compound).opRemove, needsCur | changes, 20},
+	nfs4.OpRename:             {decode[nfs4.RenameArgs], (*compound).opRename, needsCur | needsSaved | changes, 40},
+	nfs4.OpRestoreFH:          {nil, (*compound).opRestoreFH, 0, 0},
+	nfs4.OpSaveFH:             {nil, (*compound).opSaveFH, needsCur | takesRoot, 0},
+	nfs4.OpSecInfo:            {decode[nfs4.Name], (*compound).opSecInfo, needsCur | takesRoot, 12},
+	nfs4.OpSecInfoNoName:      {nil, (*compound).opSecInfoNoName, needsCur | takesRoot, 12},
+	nfs4.OpSetAttr:            {decode[nfs4.SetAttrArgs], (*compound).opSetAttr, needsCur | changes | bitmapOnErr, 16},
+	nfs4.OpVerify:             {decode[nfs4.Fattr], (*compound).opVerify, needsCur | takesRoot, 0},
+	nfs4.OpWrite:              {decode[nfs4.WriteArgs], (*compound).opWrite, needsCur | changes, 16},
 }
 
 // minorOf is the minor version that an operation came with.
@@ -180,8 +193,7 @@ func (k *call) compound() bool {
 		head := nfs4.CompoundRes{Tag: m.tag}
 		head.Encode(k.w)
 		m.head = len(k.w.B) - m.start
-		switch {
-		case m.minor < nfs4.Minor1 || m.minor > nfs4.MaxMinor:
+		if m.minor > nfs4.MaxMinor {
 			m.status, m.count = nfs4.ErrMinorVersMismatch, 0
 		}
 	}
@@ -219,7 +231,7 @@ const replayed nfs4.Status = math.MaxUint32
 func (m *compound) step() bool {
 	k := m.k
 	w := k.w
-	m.at, m.left, m.again = len(w.B), k.args.Len(), false
+	m.at, m.left = len(w.B), k.args.Len()
 	w.Extend(8)
 	number := nfs4.Op(k.args.Uint32())
 	var op *operation
@@ -234,28 +246,34 @@ func (m *compound) step() bool {
 		if m.status = m.allowed(op); m.status != nfs4.OK {
 			break
 		}
+		m.changed = m.changed || op.flags&changes != 0
 		m.status = op.run(m)
 	}
-	if m.status == replayed {
+	switch m.status {
+	case replayed:
 		return false
+	case repeated:
+		m.status = m.before
 	}
 	w.PatchUint32(m.at, uint32(number))
 	w.PatchUint32(m.at+4, uint32(m.status))
-	if op != nil {
-		k.c.count.ops[number].Add(1)
-	}
-	if m.status == nfs4.OK {
-		return true
-	}
 	switch {
-	case op == nil:
+	case op == nil || m.status == nfs4.OK:
 	case op.flags&bitmapOnErr != 0:
 		w.B = w.B[:m.at+8]
 		nfs4.Bitmap{}.Encode(w)
 	case op.flags&resultsOnErr == 0:
 		w.B = w.B[:m.at+8]
 	}
-	return false
+	if m.turnOf != nil {
+		m.note()
+	}
+	m.leave()
+	m.again = false
+	if op != nil {
+		k.c.count.ops[number].Add(1)
+	}
+	return m.status == nfs4.OK
 }
 
 // allowed checks everything that does not depend on the arguments.
@@ -273,6 +291,8 @@ func (m *compound) allowed(op *operation) nfs4.Status {
 		case m.count > 1 && (f&alone != 0 || m.index == 0):
 			return nfs4.ErrNotOnlyOp
 		}
+	} else if m.index >= maxOps {
+		return nfs4.ErrResource
 	}
 	switch {
 	case m.uncached:

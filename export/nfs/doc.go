@@ -1,5 +1,5 @@
-// Package nfs serves the exports over NFS versions 3, 4.1 and 4.2 (RFC 1813, RFC
-// 8881, RFC 7862, RFC 8276), MOUNT versions 1 and 3, and NLM version 4 with NSM
+// Package nfs serves the exports over NFS versions 3, 4.0, 4.1 and 4.2 (RFC 1813,
+// RFC 7530, RFC 8881, RFC 7862, RFC 8276), MOUNT versions 1 and 3, and NLM version 4 with NSM
 // for the locks of version 3 (XNFS), by TCP on one port, and finds or is the
 // portmapper.
 //
@@ -70,10 +70,11 @@
 //
 // # Locks
 //
-//	openOwner.mu       what one NFSv4 owner has open; over calls of the store
-//	  clients.mu       NFSv4 clients
-//	    client4.mu     what one holds
-//	      table.mu, slot.mu, backchannel.mu, callbacks.mu
+//	client40.turn      what an NFSv4.0 client does in order; over calls of the store
+//	  openOwner.mu     what one NFSv4 owner has open; over calls of the store
+//	    clients.mu     NFSv4 clients
+//	      client4.mu   what one holds
+//	        table.mu, slot.mu, backchannel.mu, callbacks.mu
 //	nlmClient.mu       what one NLM client holds; over calls of the store
 //	  nlm.mu           NLM clients
 //	  hostList.mu
@@ -85,5 +86,5 @@
 //	settling.mu
 //	conn.sending       held while a reply is sent
 //
-// But for the owners' and NLM clients' none is held over a call of the store.
+// But for turn, the owners' and NLM clients', none is held over a call of the store.
 package nfs

@@ -163,13 +163,15 @@ func (m *compound) opSecInfoNoName() nfs4.Status {
 	return m.secInfo()
 }
 
-// secInfo lists the flavors, and takes the current filehandle away (RFC 8881
-// section 2.6.3.1.1.8).
+// secInfo lists the flavors, and takes the current filehandle away, which it does
+// not in minor version 0 (RFC 8881 section 2.6.3.1.1.8).
 func (m *compound) secInfo() nfs4.Status {
 	w := m.k.w
 	w.Uint32(2)
 	w.Uint32(rpc.AuthSys)
 	w.Uint32(rpc.AuthNone)
-	m.setCur(nil, nil)
+	if m.minor > nfs4.Minor0 {
+		m.setCur(nil, nil)
+	}
 	return nfs4.OK
 }

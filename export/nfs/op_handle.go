@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"ramserver/export/nfs/nfs4"
 	"ramserver/memstore"
@@ -139,15 +140,17 @@ func (m *compound) opLookup() nfs4.Status {
 	return nfs4.OK
 }
 
-// checkName refuses names that the store has another meaning for. Whatever
-// else is wrong with a name the store finds; which characters it is made of
-// does not matter.
+// checkName refuses names that the store has another meaning for, or none.
+// Whatever else is wrong with a name the store finds; which characters it is made
+// of does not matter besides.
 func checkName(name string) nfs4.Status {
-	switch name {
-	case "":
+	switch {
+	case name == "":
 		return nfs4.ErrInval
-	case ".", "..":
+	case name == ".", name == "..":
 		return nfs4.ErrBadName
+	case strings.IndexByte(name, '/') >= 0, strings.IndexByte(name, 0) >= 0:
+		return nfs4.ErrBadChar
 	}
 	return nfs4.OK
 }

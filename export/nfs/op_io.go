@@ -46,7 +46,7 @@ func (m *compound) onlyFile() nfs4.Status {
 	case memstore.TypeSymlink:
 		return nfs4.ErrSymlink
 	}
-	return nfs4.ErrWrongType
+	return m.wrongType()
 }
 
 // opRead is READ, RFC 8881 section 18.22, done as by call.read. The store's

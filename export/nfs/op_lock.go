@@ -16,24 +16,22 @@ func (m *compound) opLock() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
+	var st, open *state
+	var status nfs4.Status
+	if a.NewOwner {
+		open, status = m.enterOpen(&a.Stateid, a.OpenSeq)
+	} else if st, status = m.enterLock(&a.Stateid, a.LockSeq); status == nfs4.OK {
+		open = st.of
+	}
+	if status != nfs4.OK {
+		return status
+	}
 	how := memstore.LockArgs{Exclusive: a.Type.Write()}
 	if status := lockRange(&how, a.Offset, a.Length); status != nfs4.OK {
 		return status
 	}
 	if a.Reclaim {
 		return nfs4.ErrNoGrace
-	}
-	st, status := m.enter(&a.Stateid)
-	if status != nfs4.OK {
-		return status
-	}
-	defer st.owner.leave()
-	if a.NewOwner != (st.of == nil) {
-		return nfs4.ErrBadStateid
-	}
-	open := st
-	if !a.NewOwner {
-		open = st.of
 	}
 	need := uint32(nfs4.ShareRead)
 	if how.Exclusive {
@@ -44,7 +42,13 @@ func (m *compound) opLock() nfs4.Status {
 	}
 	fresh := false
 	if a.NewOwner {
-		if st, fresh, status = open.lockState(m.client.lockOwner(a.Owner.Owner)); status != nfs4.OK {
+		var by *lockOwner
+		if m.minor == nfs4.Minor0 {
+			if by, status = m.locker(&a.Owner, a.LockSeq); status != nfs4.OK {
+				return status
+			}
+		}
+		if st, fresh, status = open.lockState(m.client.lockOwner(a.Owner.Owner), by); status != nfs4.OK {
 			return status
 		}
 	}
@@ -82,13 +86,13 @@ func lockRange(how *memstore.LockArgs, off, n uint64) nfs4.Status {
 
 // lockState finds or makes the state of a lock owner by an open. Called with
 // owner.mu held.
-func (st *state) lockState(locker memstore.LockOwner) (l *state, fresh bool, status nfs4.Status) {
+func (st *state) lockState(locker memstore.LockOwner, by *lockOwner) (l *state, fresh bool, status nfs4.Status) {
 	for _, l := range st.locks {
 		if l.locker == locker {
 			return l, false, nfs4.OK
 		}
 	}
-	l = &state{client: st.client, open: st.open, owner: st.owner, of: st, locker: locker}
+	l = &state{client: st.client, open: st.open, owner: st.owner, of: st, locker: locker, by: by}
 	if status := st.client.add(l); status != nfs4.OK {
 		return nil, false, status
 	}
@@ -125,11 +129,16 @@ func (m *compound) opLockT() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
+	if m.minor == nfs4.Minor0 {
+		if status := m.useClient(a.Owner.Client); status != nfs4.OK {
+			return status
+		}
+	}
 	how := memstore.LockArgs{Exclusive: a.Type.Write(), Owner: m.client.lockOwner(a.Owner.Owner)}
 	if status := lockRange(&how, a.Offset, a.Length); status != nfs4.OK {
 		return status
 	}
-	if status := openable(m.cur.i); status != nfs4.OK {
+	if status := m.openable(m.cur.i); status != nfs4.OK {
 		return status
 	}
 	held, err := m.cur.i.TestLock(how)
@@ -146,17 +155,13 @@ func (m *compound) opLockU() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	var how memstore.LockArgs
-	if status := lockRange(&how, a.Offset, a.Length); status != nfs4.OK {
-		return status
-	}
-	st, status := m.enter(&a.Stateid)
+	st, status := m.enterLock(&a.Stateid, a.Seq)
 	if status != nfs4.OK {
 		return status
 	}
-	defer st.owner.leave()
-	if st.of == nil {
-		return nfs4.ErrBadStateid
+	var how memstore.LockArgs
+	if status := lockRange(&how, a.Offset, a.Length); status != nfs4.OK {
+		return status
 	}
 	how.Owner = st.locker
 	if err := st.open.Unlock(how); err != nil {

@@ -14,8 +14,14 @@ func (m *compound) opOpen() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	const wants = nfs4.WantMask | nfs4.WantSignalWhenAvail | nfs4.WantPushWhenUncontended
-	access := a.Access &^ wants
+	o, status := m.opener(&a)
+	if status != nfs4.OK {
+		return status
+	}
+	access := a.Access
+	if m.minor > nfs4.Minor0 {
+		access &^= nfs4.WantMask | nfs4.WantSignalWhenAvail | nfs4.WantPushWhenUncontended
+	}
 	if access == 0 || access > nfs4.ShareBoth || a.Deny > nfs4.ShareBoth {
 		return nfs4.ErrInval
 	}
@@ -25,15 +31,15 @@ func (m *compound) opOpen() nfs4.Status {
 	if m.cur.exp.ReadOnly && (a.Create || access&nfs4.ShareWrite != 0) {
 		return nfs4.ErrROFS
 	}
-	o := m.client.openOwner(a.Owner.Owner)
-	if o == nil {
-		return nfs4.ErrDelay
-	}
-	defer o.leave()
 	how := memstore.OpenArgs{Access: shares(access), Deny: shares(a.Deny), Owner: o}
-	res := nfs4.OpenRes{Flags: nfs4.OpenLockTypePOSIX | nfs4.OpenPreserveUnlinked}
+	res := nfs4.OpenRes{Flags: nfs4.OpenLockTypePOSIX}
+	switch {
+	case m.minor > nfs4.Minor0:
+		res.Flags |= nfs4.OpenPreserveUnlinked
+	case !o.zero.confirmed.Load():
+		res.Flags |= nfs4.OpenConfirm
+	}
 	var open *memstore.Open
-	var status nfs4.Status
 	if a.Create {
 		open, status = m.openCreating(&a, &how, &res)
 	} else {
@@ -44,7 +50,7 @@ func (m *compound) opOpen() nfs4.Status {
 	}
 	st := o.opens[open]
 	if st == nil {
-		st = &state{client: o.client, open: open, owner: o}
+		st = &state{client: o.client, open: open, owner: o, uid: k.who.UID}
 		if status := o.client.add(st); status != nfs4.OK {
 			open.Close()
 			return status
@@ -73,6 +79,17 @@ func (m *compound) opOpen() nfs4.Status {
 	}
 	res.Encode(k.w)
 	return nfs4.OK
+}
+
+// opener finds who opens, and locks him for the operation.
+func (m *compound) opener(a *nfs4.OpenArgs) (*openOwner, nfs4.Status) {
+	if m.minor == nfs4.Minor0 {
+		return m.opener40(a)
+	}
+	if m.owner = m.client.openOwner(a.Owner.Owner); m.owner == nil {
+		return nil, nfs4.ErrDelay
+	}
+	return m.owner, nfs4.OK
 }
 
 // claim checks why the client may open the file: no state outlives the server,
@@ -109,9 +126,12 @@ func (m *compound) claim(a *nfs4.OpenArgs) nfs4.Status {
 	case nfs4.ClaimDelegCur, nfs4.ClaimDelegCurFH:
 		return nfs4.ErrBadStateid
 	default:
+		if m.minor == nfs4.Minor0 {
+			return nfs4.ErrNotSupp
+		}
 		return nfs4.ErrReclaimBad
 	}
-	if !reclaimed {
+	if !reclaimed && m.minor > nfs4.Minor0 {
 		return nfs4.ErrGrace // RFC 8881 section 18.51.3
 	}
 	return nfs4.OK
@@ -141,15 +161,15 @@ func (m *compound) openExisting(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 			return nil, m.fail(err)
 		}
 	}
-	if status := openable(i); status != nfs4.OK {
+	if status := m.openable(i); status != nfs4.OK {
 		return nil, status
 	}
 	open, err := i.Open(who, *how)
 	return open, m.fail(err)
 }
 
-// openable is the status of an OPEN for a file's type.
-func openable(i *memstore.Inode) nfs4.Status {
+// openable is the status of an OPEN or a LOCKT for a file's type.
+func (m *compound) openable(i *memstore.Inode) nfs4.Status {
 	switch i.Type() {
 	case memstore.TypeFile:
 		return nfs4.OK
@@ -158,7 +178,10 @@ func openable(i *memstore.Inode) nfs4.Status {
 	case memstore.TypeSymlink:
 		return nfs4.ErrSymlink
 	}
-	return nfs4.ErrWrongType
+	if m.minor == nfs4.Minor0 && m.number == nfs4.OpOpen {
+		return nfs4.ErrSymlink // RFC 7530 section 16.16.4
+	}
+	return m.wrongType()
 }
 
 // openCreating opens a file that need not be there.
@@ -174,9 +197,14 @@ func (m *compound) openCreating(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 		create.Set.Mode = defaultMode
 	}
 	res.Set = a.Attr.Mask
+	var grow memstore.SetAttr // only of a new file
 	switch a.Mode {
 	case nfs4.Unchecked:
 		create.Exist = memstore.ExistOpen
+		if create.Set.Mask&memstore.SetSize != 0 && create.Set.Size != 0 {
+			grow = memstore.SetAttr{Mask: memstore.SetSize, Size: create.Set.Size}
+			create.Set.Mask &^= memstore.SetSize
+		}
 	case nfs4.Exclusive41:
 		if !a.Attr.Mask.AndNot(exclusive).Empty() {
 			return nil, nfs4.ErrInval
@@ -196,14 +224,23 @@ func (m *compound) openCreating(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 			if err != nil {
 				return nil, m.fail(err)
 			}
-			if s := openable(i); s != nfs4.OK {
+			if s := m.openable(i); s != nfs4.OK {
 				status = s
 			}
 		}
 		return nil, status
 	}
-	if !made.New && a.Mode == nfs4.Unchecked {
+	switch {
+	case made.New && grow.Mask != 0:
+		if _, err := made.Inode.SetAttr(who, made.Open, &grow); err != nil {
+			made.Open.Close()
+			return nil, m.fail(err)
+		}
+	case made.New:
+	case a.Mode == nfs4.Unchecked && grow.Mask == 0:
 		res.Set = res.Set.And(nfs4.Bits(nfs4.AttrSize))
+	case a.Mode == nfs4.Unchecked:
+		res.Set = nfs4.Bitmap{}
 	}
 	res.Dir = change(&made.Dir)
 	return made.Open, nfs4.OK
@@ -217,25 +254,34 @@ func (m *compound) opClose() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	st, status := m.enter(&a.Stateid)
+	st, status := m.enterOpen(&a.Stateid, a.Seq)
 	if status != nfs4.OK {
 		return status
 	}
-	o := st.owner
-	defer o.leave()
-	if st.of != nil {
-		return nfs4.ErrBadStateid
+	st.owner.close(st)
+	m.sid = nfs4.Stateid{}
+	res := nfs4.StateidArgs{Stateid: nfs4.InvalidStateid}
+	if m.minor == nfs4.Minor0 {
+		st.bump()
+		res.Stateid = st.stateid()
 	}
+	res.Encode(k.w)
+	return nfs4.OK
+}
+
+// close ends an open and what is locked by it. Called with mu held.
+func (o *openOwner) close(st *state) {
 	for _, l := range st.locks {
 		st.client.remove(l)
 	}
-	st.client.remove(st)
 	delete(o.opens, st.open)
 	st.open.Close()
-	m.sid = nfs4.Stateid{}
-	res := nfs4.StateidArgs{Stateid: nfs4.InvalidStateid}
-	res.Encode(k.w)
-	return nfs4.OK
+	st.access.Store(0)
+	if st.client.zero != nil {
+		o.keepClosed(st)
+		return
+	}
+	st.client.remove(st)
 }
 
 // dropLock forgets a lock state of an open. Called with owner.mu held.
@@ -251,17 +297,16 @@ func (m *compound) opOpenDowngrade() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	access := a.Access &^ nfs4.WantMask
-	if access == 0 || access > nfs4.ShareBoth || a.Deny > nfs4.ShareBoth {
-		return nfs4.ErrInval
-	}
-	st, status := m.enter(&a.Stateid)
+	st, status := m.enterOpen(&a.Stateid, a.Seq)
 	if status != nfs4.OK {
 		return status
 	}
-	defer st.owner.leave()
-	if st.of != nil {
-		return nfs4.ErrBadStateid
+	access := a.Access
+	if m.minor > nfs4.Minor0 {
+		access &^= nfs4.WantMask
+	}
+	if access == 0 || access > nfs4.ShareBoth || a.Deny > nfs4.ShareBoth {
+		return nfs4.ErrInval
 	}
 	left := [2]uint8{within(st.asked[0], access), within(st.asked[1], a.Deny)}
 	if union(left[0]) != access || union(left[1]) != a.Deny {

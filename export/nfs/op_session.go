@@ -26,7 +26,7 @@ func (m *compound) opExchangeID() nfs4.Status {
 		return nfs4.ErrInval
 	}
 	cs, who := k.c.s.clients, k.principal()
-	owner := string(a.Owner)
+	owner := clientName{name: string(a.Owner)}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	var cl *client4 // the confirmed one
@@ -87,7 +87,7 @@ func (m *compound) opCreateSession() nfs4.Status {
 	defer cs.mu.Unlock()
 	cl := cs.client(a.ClientID)
 	switch {
-	case cl == nil:
+	case cl == nil || cl.zero != nil:
 		return nfs4.ErrStaleClientID
 	case a.Seq == cl.sequence && cl.created.Seq == a.Seq && cl.created.Session != (nfs4.SessionID{}):
 		cl.created.Encode(k.w)
@@ -274,7 +274,7 @@ func (m *compound) opDestroyClientID() nfs4.Status {
 	defer cs.mu.Unlock()
 	cl := cs.client(a.ID)
 	switch {
-	case cl == nil:
+	case cl == nil || cl.zero != nil:
 		return nfs4.ErrStaleClientID
 	case cl.busy():
 		return nfs4.ErrClientIDBusy
@@ -346,14 +346,14 @@ func (m *compound) opFreeStateid() nfs4.Status {
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	st, status := m.state(&a.Stateid)
-	if status == nfs4.OK {
-		status = st.enter(&a.Stateid)
-	}
+	st, status := m.named(&a.Stateid)
 	if status != nfs4.OK {
 		return status
 	}
-	defer st.owner.leave()
+	m.enterOwner(st.owner)
+	if status := st.valid(&a.Stateid); status != nfs4.OK {
+		return status
+	}
 	if st.of == nil || st.open.Locked(st.locker) {
 		return nfs4.ErrLocksHeld
 	}

@@ -9,7 +9,8 @@ import (
 	"ramserver/export/nfs/rpc"
 )
 
-// replayCache is the duplicate request cache (RFC 1813 section 4.5): it
+// replayCache is the duplicate request cache (RFC 1813 section 4.5) of version 3
+// and, where owners number nothing, 4.0 (RFC 7530 section 15.1): it
 // remembers the results of recent requests that must not be executed twice,
 // so that a client which sent one again, because the reply or the connection
 // was lost, gets the answer of the first time.
@@ -31,7 +32,7 @@ const (
 	replaySets = 512
 	replayWays = 8
 	replayArgs = 256       // bytes of the arguments that are hashed
-	replayMax  = 256       // bytes of results that are kept; CREATE's are 248
+	replayMax  = 384       // bytes of results that are kept; CREATE's are 248, and of version 4.0 with all attributes that Linux asks for 300
 	replayAge  = 120       // seconds for which results are given again
 	replayBusy = 1<<16 - 1 // replayEntry.length of a request in progress
 )

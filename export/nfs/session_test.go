@@ -343,10 +343,10 @@ func TestExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer i.Open.Close()
-			cl := &client4{s: cs, owner: "one", owners: make(map[string]*openOwner)}
+			cl := &client4{s: cs, owner: clientName{name: "one"}, owners: make(map[string]*openOwner)}
 			cl.id = uint64(cs.all.number())
 			cs.all.put(uint32(cl.id), cl)
-			cs.records["one"] = &record{unconfirmed: cl}
+			cs.records[cl.owner] = &record{unconfirmed: cl}
 			cs.confirm(cl)
 			if tt.holds {
 				o := cl.openOwner([]byte("o"))

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	mathrand "math/rand/v2"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -17,17 +18,18 @@ import (
 //
 // Locks, in this order:
 //
-//	openOwner.mu     held over calls of the store, so that what a client makes
-//	  clients.mu     of one file happens in the same order there and here
-//	    client4.mu
-//	      table.mu, slot.mu, backchannel.mu, callbacks.mu
+//	client40.turn      minor version 0: see v40.go
+//	  openOwner.mu     held over calls of the store, so that what a client makes
+//	    clients.mu     of one file happens in the same order there and here
+//	      client4.mu
+//	        table.mu, slot.mu, backchannel.mu, callbacks.mu
 //
 // A request on what is open already takes none of them but its slot's.
 
 // Limits of what clients may hold.
 const (
 	maxClients        = 16 << 10
-	maxStates         = 1 << 20 // of all clients
+	maxStates         = 1 << 20 // of all clients, and open owners of minor version 0
 	maxStatesOfClient = 1 << 18
 	maxOwners         = 1 << 16 // of a client
 	maxSessions       = 64      // of a client
@@ -38,6 +40,7 @@ type clients struct {
 	expiry int64         // (c) seconds
 	now    *atomic.Int64 // (c) Server.now
 	name   []byte        // (c) of the server, to its clients: server owner and scope
+	boot   uint8         // (c) in client ids and stateids: tells most of an earlier server's
 
 	all      table[client4]
 	sessions table[session]
@@ -50,11 +53,18 @@ type clients struct {
 	running *sync.WaitGroup // (c) Server.running
 
 	mu      sync.Mutex
-	records map[string]*record // (mu) by what a client calls itself: client_owner4.co_ownerid
+	records map[clientName]*record // (mu)
+}
+
+// clientName is what a client calls itself: client_owner4.co_ownerid, or in minor
+// version 0 nfs_client_id4.id, which is another name.
+type clientName struct {
+	minor0 bool
+	name   string
 }
 
 // record is who calls himself by one name: the client that does, and the one
-// that will once it is confirmed by CREATE_SESSION.
+// that will once it is confirmed by CREATE_SESSION or SETCLIENTID_CONFIRM.
 type record struct{ confirmed, unconfirmed *client4 }
 
 // principal is as whom a client speaks for itself. Whoever else uses its name is
@@ -74,16 +84,18 @@ func (k *call) principal() principal {
 	return p
 }
 
-// client4 is one client, from EXCHANGE_ID until it is dropped.
+// client4 is one client, from EXCHANGE_ID or SETCLIENTID until it is dropped.
 //
 // Fields are (c) constant, (a) atomic, or protected by clients.mu or by mu.
 type client4 struct {
 	s        *clients        // (c)
-	id       uint64          // (c) 40 random bits, 24 of index
-	owner    string          // (c)
+	id       uint64          // (c) 8 bits of clients.boot, 32 random ones, 24 of index
+	owner    clientName      // (c)
 	verifier uint64          // (c) another one when the client has started anew
 	who      principal       // (c)
+	addr     netip.AddrPort  // (c) where it spoke first
 	holder   memstore.Holder // (c)
+	zero     *client40       // (c) of a client of minor version 0, else nil
 
 	seen  atomic.Int64  // (a) when it was heard of last, in seconds of Server.now
 	gone  atomic.Bool   // (a) it is dropped; changes with mu held
@@ -105,15 +117,17 @@ type client4 struct {
 // state is what a stateid stands for: what an open owner has open of a file, or
 // what a lock owner has locked by such an open.
 type state struct {
-	other  [12]byte           // (c) of the stateid: 4 bytes of index, 8 random
+	other  [12]byte           // (c) of the stateid: clients.boot, 3 bytes of index, 2 of the client's, 6 random
 	client *client4           // (c)
 	open   *memstore.Open     // (c) of a lock state, that of its open
 	owner  *openOwner         // (c) the same
 	of     *state             // (c) of a lock state: its open; nil in an open's
 	locker memstore.LockOwner // (c) of a lock state
+	by     *lockOwner         // (c) the same; nil but in minor version 0
+	uid    uint32             // (c) of an open: whose it is
 
 	seq    atomic.Uint32 // (a) of the stateid; changes with owner.mu held
-	access atomic.Uint32 // (a) of an open, as in OPEN; changes with owner.mu held
+	access atomic.Uint32 // (a) of an open, as in OPEN, 0 when it is closed; changes with owner.mu held
 	deny   uint32        // (owner.mu)
 	asked  [2]uint8      // (owner.mu) which access and which deny OPENs asked for, as bits
 	locks  []*state      // (owner.mu) of an open
@@ -141,13 +155,16 @@ type openOwner struct {
 
 	mu    sync.Mutex
 	opens map[*memstore.Open]*state // (mu)
+
+	zero openOwner40
 }
 
 // newClients makes the empty set. A client has expired when it gave no sign of
 // life for expiry seconds; memory bounds what is kept of replies, in bytes.
 func newClients(expiry int64, now *atomic.Int64, running *sync.WaitGroup, memory int64) *clients {
-	cs := &clients{expiry: expiry, now: now, running: running, name: make([]byte, 16), records: make(map[string]*record)}
+	cs := &clients{expiry: expiry, now: now, running: running, name: make([]byte, 16), records: make(map[clientName]*record)}
 	rand.Read(cs.name)
+	cs.boot = uint8(1 + random64()%255)
 	cs.memory.Store(memory)
 	return cs
 }
@@ -177,7 +194,7 @@ func random64() uint64 {
 
 // newClient makes a client that is not yet confirmed. Called with clients.mu
 // held.
-func (k *call) newClient(owner string, verifier uint64) (*client4, nfs4.Status) {
+func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Status) {
 	cs := k.c.s.clients
 	if len(cs.records) >= maxClients && !cs.makeRoom() {
 		return nil, nfs4.ErrDelay
@@ -188,11 +205,15 @@ func (k *call) newClient(owner string, verifier uint64) (*client4, nfs4.Status) 
 	index := cs.all.number()
 	cl := &client4{
 		s:        cs,
-		id:       random64()<<24 | uint64(index)&(1<<24-1),
+		id:       uint64(cs.boot)<<56 | random64()>>32<<24 | uint64(index)&(1<<24-1),
 		owner:    owner,
 		verifier: verifier,
 		who:      k.principal(),
+		addr:     k.c.peer.Addr(),
 		owners:   make(map[string]*openOwner),
+	}
+	if owner.minor0 {
+		cl.zero = new(client40)
 	}
 	cl.holder.Name = "nfs client " + k.c.peer.Addr().String()
 	cl.renew()
@@ -226,6 +247,9 @@ func (cs *clients) confirm(cl *client4) {
 	if r.unconfirmed == cl {
 		r.unconfirmed = nil
 	}
+	if cl.zero != nil {
+		cl.zero.confirmed.Store(true)
+	}
 }
 
 // drop ends a client and everything that it holds. Called with clients.mu held.
@@ -238,6 +262,10 @@ func (cs *clients) drop(cl *client4) {
 	cl.gone.Store(true)
 	sessions, states := cl.sessions, cl.states
 	cl.sessions, cl.states, cl.count = nil, nil, 0
+	if cl.zero != nil {
+		cs.count.Add(int64(-len(cl.owners)))
+		clear(cl.zero.lockers)
+	}
 	clear(cl.owners)
 	cl.spare = nil
 	cl.pathChanged()
@@ -294,6 +322,9 @@ func (cs *clients) makeRoom() bool {
 // time again: it may only have lost its connection.
 func (cs *clients) sweep() {
 	cs.all.each(func(cl *client4) {
+		if cl.zero != nil {
+			cl.sweepOwners()
+		}
 		if !cl.expired() {
 			return
 		}
@@ -345,8 +376,9 @@ func (cl *client4) add(st *state) nfs4.Status {
 		return nfs4.ErrDelay
 	}
 	index := cs.states.number()
-	binary.BigEndian.PutUint32(st.other[:], index)
+	binary.BigEndian.PutUint32(st.other[:], uint32(cs.boot)<<24|index)
 	binary.BigEndian.PutUint64(st.other[4:], random64())
+	binary.BigEndian.PutUint16(st.other[4:], uint16(cl.id))
 	st.seq.Store(1)
 
 	cl.mu.Lock()
@@ -368,9 +400,15 @@ func (cl *client4) add(st *state) nfs4.Status {
 	}
 	cl.states = st
 	cl.count++
+	if st.by != nil {
+		cl.zero.addLock(st)
+	}
 	cs.states.put(index, st)
 	return nfs4.OK
 }
+
+// stateIndex is a state's place in clients.states.
+func stateIndex(other *[12]byte) uint32 { return binary.BigEndian.Uint32(other[:]) & (1<<24 - 1) }
 
 // remove undoes add. Called with owner.mu held.
 func (cl *client4) remove(st *state) {
@@ -389,35 +427,58 @@ func (cl *client4) remove(st *state) {
 		cl.states = st.next
 	}
 	cl.count--
+	if st.by != nil {
+		cl.zero.removeLock(st)
+	}
 	cl.s.forget(st)
 }
 
 // forget ends a stateid.
 func (cs *clients) forget(st *state) {
-	cs.states.remove(binary.BigEndian.Uint32(st.other[:]))
+	cs.states.remove(stateIndex(&st.other))
 	cs.count.Add(-1)
 }
 
 // state finds what a stateid names, for the compound's client. The special
 // stateids name nothing.
 func (m *compound) state(sid *nfs4.Stateid) (*state, nfs4.Status) {
-	if *sid == nfs4.CurrentStateid {
-		*sid = m.sid
-	}
-	if sid.Special() {
-		return nil, nfs4.ErrBadStateid
-	}
-	st := m.k.c.s.clients.states.get(binary.BigEndian.Uint32(sid.Other[:]))
-	if st == nil || st.other != sid.Other || st.client != m.client {
+	st, status := m.named(sid)
+	switch {
+	case status != nfs4.OK:
+		return nil, status
+	case st.of == nil && st.access.Load() == 0:
 		return nil, nfs4.ErrBadStateid
 	}
 	return st, st.at(sid)
 }
 
-// at compares the number in a stateid with the state's, RFC 8881 section 8.2.2.
+// named is state, whatever the number in the stateid.
+func (m *compound) named(sid *nfs4.Stateid) (*state, nfs4.Status) {
+	if *sid == nfs4.CurrentStateid && m.minor > nfs4.Minor0 {
+		*sid = m.sid
+	}
+	if sid.Special() {
+		return nil, nfs4.ErrBadStateid
+	}
+	cs := m.k.c.s.clients
+	st := cs.states.get(stateIndex(&sid.Other))
+	found := st != nil && st.other == sid.Other
+	switch {
+	case m.minor == nfs4.Minor0 && !found:
+		return nil, cs.lost(sid)
+	case m.minor == nfs4.Minor0 && st.client.zero != nil:
+		m.adopt(st.client)
+	case !found || st.client != m.client:
+		return nil, nfs4.ErrBadStateid
+	}
+	return st, nfs4.OK
+}
+
+// at compares the number in a stateid with the state's, RFC 8881 section 8.2.2
+// and RFC 7530 section 9.1.4.
 func (st *state) at(sid *nfs4.Stateid) nfs4.Status {
 	switch ahead := int32(sid.Seq - st.seq.Load()); {
-	case sid.Seq == 0 || ahead == 0:
+	case ahead == 0 || sid.Seq == 0 && st.client.zero == nil:
 		return nfs4.OK
 	case ahead > 0:
 		return nfs4.ErrBadStateid
@@ -444,41 +505,81 @@ func (m *compound) openOf(sid *nfs4.Stateid, want memstore.Access) (*memstore.Op
 		open = st.of
 	}
 	access := open.access.Load()
+	if m.minor == nfs4.Minor0 && !st.owner.zero.confirmed.Load() {
+		return nil, nfs4.ErrBadStateid
+	}
+	if m.minor == nfs4.Minor0 && open.uid != m.k.who.UID && m.cur.i.Access(&m.k.who, want) != want {
+		// Somebody who may only have found out the stateid.
+		return nil, nfs4.ErrAccess
+	}
 	if want&memstore.AccessRead != 0 && access&nfs4.ShareRead == 0 || want&memstore.AccessWrite != 0 && access&nfs4.ShareWrite == 0 {
 		return nil, nfs4.ErrOpenMode
 	}
 	return st.open, nfs4.OK
 }
 
-// enter finds what a stateid names in the current file, and locks its owner
-// until leave.
-func (m *compound) enter(sid *nfs4.Stateid) (*state, nfs4.Status) {
-	st, status := m.state(sid)
+// enterOpen finds the open that a stateid names in the current file, and locks
+// its owner for the operation. seq is the operation's place in what the owner
+// does, which counts in minor version 0.
+func (m *compound) enterOpen(sid *nfs4.Stateid, seq uint32) (*state, nfs4.Status) {
+	return m.enter(sid, seq, false)
+}
+
+// enterLock is enterOpen for what a lock owner has locked by an open; the owner of
+// that is locked, and seq is the lock owner's.
+func (m *compound) enterLock(sid *nfs4.Stateid, seq uint32) (*state, nfs4.Status) {
+	return m.enter(sid, seq, true)
+}
+
+func (m *compound) enter(sid *nfs4.Stateid, seq uint32, lock bool) (*state, nfs4.Status) {
+	st, status := m.named(sid)
 	if status != nfs4.OK {
 		return nil, status
 	}
-	if st.open.Inode() != m.cur.i {
+	if st.open.Inode() != m.cur.i || lock != (st.of != nil) {
 		return nil, nfs4.ErrBadStateid
 	}
-	return st, st.enter(sid)
+	if m.minor == nfs4.Minor0 {
+		m.takeTurn()
+	}
+	m.enterOwner(st.owner)
+	if m.minor == nfs4.Minor0 {
+		if status := m.follow(st, seq); status != nfs4.OK {
+			return nil, status
+		}
+	}
+	return st, st.valid(sid)
 }
 
-// enter locks the owner of a state that was found by sid, until leave, unless
-// the state has ended or changed meanwhile.
-func (st *state) enter(sid *nfs4.Stateid) nfs4.Status {
-	o, cl := st.owner, st.client
-	cl.mu.Lock()
+// enterOwner locks an owner for the operation.
+func (m *compound) enterOwner(o *openOwner) {
+	o.client.mu.Lock()
 	o.enter()
-	cl.mu.Unlock()
+	o.client.mu.Unlock()
 	o.mu.Lock()
-	status := st.at(sid)
-	if st.ended || cl.gone.Load() {
-		status = nfs4.ErrBadStateid
+	m.owner = o
+}
+
+// valid tells whether a state that was found by sid is still what that names.
+// Called with owner.mu held.
+func (st *state) valid(sid *nfs4.Stateid) nfs4.Status {
+	if st.ended || st.client.gone.Load() {
+		return nfs4.ErrBadStateid
 	}
-	if status != nfs4.OK {
+	return st.at(sid)
+}
+
+// leave unlocks what the operation has locked. It is called when the operation
+// has ended, also by a panic.
+func (m *compound) leave() {
+	if o := m.owner; o != nil {
+		m.owner = nil
 		o.leave()
 	}
-	return status
+	if cl := m.turnOf; cl != nil {
+		m.turnOf, m.places = nil, [2]place{}
+		cl.zero.turn.Unlock()
+	}
 }
 
 // openOwner finds or makes an open owner, and locks it until leave. It returns
@@ -487,7 +588,7 @@ func (cl *client4) openOwner(name []byte) *openOwner {
 	cl.mu.Lock()
 	o := cl.owners[string(name)]
 	if o == nil {
-		if cl.gone.Load() || len(cl.owners) >= maxOwners {
+		if cl.gone.Load() || len(cl.owners) >= maxOwners || cl.zero != nil && !cl.s.countOwner() {
 			cl.mu.Unlock()
 			return nil
 		}
@@ -509,12 +610,13 @@ func (o *openOwner) enter() {
 }
 
 // leave unlocks an owner. One that has nothing open is forgotten when the next
-// one has nothing open: many open a file, close it and open another.
+// one has nothing open: many open a file, close it and open another. In minor
+// version 0 it is forgotten after a while.
 func (o *openOwner) leave() {
 	cl := o.client
 	cl.mu.Lock()
 	o.users--
-	if o.users == 0 && len(o.opens) == 0 && cl.owners[o.name] == o {
+	if cl.zero == nil && o.users == 0 && len(o.opens) == 0 && cl.owners[o.name] == o {
 		if cl.spare != nil {
 			delete(cl.owners, cl.spare.name)
 		}

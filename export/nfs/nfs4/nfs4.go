@@ -263,6 +263,7 @@ func (a *ClientID) Encode(w *xdr.Writer) { w.Uint64(a.ID) }
 
 // Owner is state_owner4, RFC 8881 section 3.3.10: who opens or locks. In minor
 // versions 1 and 2 the client is the session's, and Client is not looked at.
+// RELEASE_LOCKOWNER4args, RFC 7530 section 16.37, is one.
 type Owner struct {
 	Client uint64
 	Owner  []byte
