@@ -21,6 +21,12 @@ const pendingCost = 8 << 10
 func (r *request) park() (moved bool, err error) {
 	c := r.c
 	related := r.rest != nil && isRelated(r.rest)
+	if related && r.h.Command == wire.CommandChangeNotify {
+		// What follows would wait for who knows how long. Windows does so too.
+		r.giveUp()
+		r.endReply(wire.StatusInternalError)
+		return false, nil
+	}
 	size := int64(len(r.msg) + pendingCost)
 	if related {
 		size += int64(len(r.rest))

@@ -50,7 +50,7 @@ func (r *request) file(id wire.FileID) (*file, wire.Status) {
 		switch {
 		case r.f == nil && r.failed != wire.StatusOK:
 			return nil, r.failed
-		case r.f == nil:
+		case r.f == nil || r.s.files[r.f.id] != r.f:
 			return nil, wire.StatusFileClosed
 		}
 		return r.f, wire.StatusOK

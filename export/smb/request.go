@@ -391,9 +391,14 @@ func (r *request) endReply(status wire.Status) {
 		h.Credits = c.grant(r.asked)
 		r.asked = 0
 	}
-	if r.signed && r.sealed == nil && r.s != nil {
-		h.Flags |= wire.FlagSigned
-		r.signer = r.s.signer
+	if r.sealed == nil {
+		// Clients take what has the flag and no signature for what it is: an error
+		// that was found before the key.
+		h.Flags |= r.h.Flags & wire.FlagSigned
+		if r.signed {
+			h.Flags |= wire.FlagSigned
+			r.signer = r.s.signer
+		}
 	}
 	h.Encode(w.B[r.last:])
 	if r.hash != nil {

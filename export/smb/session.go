@@ -172,9 +172,9 @@ func (c *conn) newSession() *session {
 	s := &session{c: c, trees: make(map[uint32]*tree), files: make(map[uint64]*file)}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	for s.id == 0 || s.id == ^uint64(0) || c.s.sessions[s.id] != nil {
+	for s.id == 0 || s.id == 1<<32-1 || c.s.sessions[s.id] != nil {
 		var b [8]byte
-		rand.Read(b[:])
+		rand.Read(b[:4]) // some clients keep 32 bits of it
 		s.id = binary.LittleEndian.Uint64(b[:])
 	}
 	c.s.sessions[s.id] = s

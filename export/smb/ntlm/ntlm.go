@@ -209,6 +209,10 @@ func (a *auth) verify(msg []byte) (*Identity, error) {
 	hash, known := a.s.Lookup(user)
 	key := mac(hash[:], utf16LE(strings.Map(unicode.ToUpper, user)+domain))
 	proof, blob := nt[:16], nt[16:]
+	announced, ok := hasMIC(blob[28:])
+	if !ok {
+		return nil, ErrMessage
+	}
 	want := mac(key, a.challenge[:], blob)
 	if subtle.ConstantTimeCompare(proof, want) != 1 || !known || blob[0] != 1 || blob[1] != 1 {
 		return nil, ErrLogon
@@ -224,10 +228,6 @@ func (a *auth) verify(msg []byte) (*Identity, error) {
 			return nil, err
 		}
 		c.XORKeyStream(who.Key[:], sealed)
-	}
-	announced, ok := hasMIC(blob[28:])
-	if !ok {
-		return nil, ErrMessage
 	}
 	if announced && !a.intact(msg, who) {
 		return nil, ErrTampered
