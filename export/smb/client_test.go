@@ -28,8 +28,8 @@ func newServer(t testing.TB, change func(*Config)) (s *Server, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users, err := NewUsers("", User{Name: "user", Hash: ntlm.HashPassword("pass"), Cred: memstore.Cred{UID: 0, GID: 0}},
-		User{Name: "other", Hash: ntlm.HashPassword("word"), Cred: memstore.Cred{UID: 1000, GID: 1000}})
+	users, err := NewUsers("", User{Name: "user", Hash: ntlm.HashPassword("pass"), Cred: memstore.Cred{UID: 1000, GID: 1000}},
+		User{Name: "other", Hash: ntlm.HashPassword("word"), Cred: memstore.Cred{UID: 1001, GID: 1001}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,10 @@ func (c *client) frame() (replies []reply, err error) {
 			copy(got[:], r.msg[signatureAt:])
 			m := bytes.Clone(r.msg)
 			clear(m[signatureAt:][:signatureSize])
-			if want = c.signer.sum(m, nonceReply); got != want {
+			want = c.signer.sum(m, nonceReply)
+			if r.Status.IsError() && got == [signatureSize]byte{} {
+				r.Flags &^= wire.FlagSigned // found before the key
+			} else if got != want {
 				c.t.Fatalf("signature of %+v is wrong", r.Header)
 			}
 		}

@@ -206,7 +206,7 @@ func (r *request) paid(size int) bool {
 func (r *request) check() wire.Status {
 	h := &r.h
 	if h.Flags&wire.FlagRelated != 0 {
-		if r.count == 1 {
+		if r.count == 1 || r.same == nil {
 			return wire.StatusInvalidParameter
 		}
 		h.SessionID, h.TreeID = r.sessionID, r.treeID
