@@ -44,7 +44,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s $$pkg </dev/null | tail -n 20 || exit 1; \
 	done
 
-suite: ## what needs root or Debian packages, which it installs: rpcbind, other users, libnfs, FUSE
+suite: ## what needs root or Debian packages, which it installs: rpcbind, other users, libnfs, FUSE, smbclient, smbtorture
 	./loopback/kerneltest/setup
 	STRICT=1 go test -race -count=1 -p 1 -timeout 10m ./export/... ./loopback/... ./cmd/...
 	go test -tags kernel -count=1 -timeout 5m -run Libnfs -v ./loopback/kerneltest

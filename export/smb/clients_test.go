@@ -1,0 +1,183 @@
+package smb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cloudsoda "github.com/cloudsoda/go-smb2"
+	hirochachacha "github.com/hirochachacha/go-smb2"
+)
+
+// share is what the clients written in Go have in common.
+type share interface {
+	WriteFile(name string, b []byte, mode os.FileMode) error
+	ReadFile(name string) ([]byte, error)
+	Mkdir(name string, mode os.FileMode) error
+	Remove(name string) error
+	Rename(from, to string) error
+	Truncate(name string, size int64) error
+	Stat(name string) (os.FileInfo, error)
+	ReadDir(name string) ([]os.FileInfo, error)
+	Umount() error
+}
+
+// TestGoClients works with two clients of others.
+func TestGoClients(t *testing.T) {
+	type client struct {
+		name  string
+		mount func(t *testing.T, nc net.Conn, password string) (share, error)
+	}
+	clients := []client{
+		{"hirochachacha", func(t *testing.T, nc net.Conn, password string) (share, error) {
+			d := hirochachacha.Dialer{Initiator: &hirochachacha.NTLMInitiator{User: "user", Password: password}}
+			s, err := d.Dial(nc)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { s.Logoff() })
+			return s.Mount("share")
+		}},
+		{"cloudsoda", func(t *testing.T, nc net.Conn, password string) (share, error) {
+			d := cloudsoda.Dialer{Initiator: &cloudsoda.NTLMInitiator{User: "user", Password: password}}
+			s, err := d.DialConn(context.Background(), nc, nc.RemoteAddr().String())
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { s.Logoff() })
+			return s.Mount("share")
+		}},
+	}
+	for _, c := range clients {
+		for _, protection := range []Protection{Enabled, Required} {
+			t.Run(fmt.Sprintf("%s, encryption %d", c.name, protection), func(t *testing.T) {
+				_, addr := newServer(t, func(c *Config) { c.Encryption, c.logonDelay = protection, 1 })
+				connect := func() net.Conn {
+					nc, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Fatal(err)
+					}
+					nc.SetDeadline(time.Now().Add(time.Minute))
+					t.Cleanup(func() { nc.Close() })
+					return nc
+				}
+				if _, err := c.mount(t, connect(), "wrong"); err == nil {
+					t.Error("a wrong password is good")
+				}
+				s, err := c.mount(t, connect(), "pass")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Umount()
+				useShare(t, s)
+			})
+		}
+	}
+}
+
+func useShare(t *testing.T, s share) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := bytes.Repeat([]byte("0123456789abcdef"), 200_000)
+	must(s.Mkdir("dir", 0o755))
+	for _, n := range []int{0, 1, 4096, 65536, 1 << 20, len(data)} {
+		must(s.WriteFile(`dir\f`, data[:n], 0o644))
+		got, err := s.ReadFile(`dir\f`)
+		if err != nil || !bytes.Equal(got, data[:n]) {
+			t.Fatalf("%d bytes came back as %d: %v", n, len(got), err)
+		}
+	}
+	must(s.Truncate(`dir\f`, 5))
+	must(s.Rename(`dir\f`, `dir\Größe`))
+	fi, err := s.Stat(`dir\größe`)
+	if err != nil || fi.Size() != 5 || fi.Name() != "größe" && fi.Name() != "Größe" {
+		t.Fatalf("%v, %v", fi, err)
+	}
+	for i := range 300 {
+		must(s.WriteFile(fmt.Sprintf(`dir\%d`, i), nil, 0o644))
+	}
+	list, err := s.ReadDir("dir")
+	if err != nil || len(list) != 301 {
+		t.Fatalf("%d names, %v", len(list), err)
+	}
+	if err := s.Remove("dir"); err == nil {
+		t.Error("a directory that is not empty is gone")
+	}
+	for _, fi := range list {
+		must(s.Remove(`dir\` + fi.Name()))
+	}
+	must(s.Remove("dir"))
+	if _, err := s.Stat("dir"); !os.IsNotExist(err) {
+		t.Errorf("a directory that was removed: %v", err)
+	}
+}
+
+// TestSmbclient works with Samba's client.
+func TestSmbclient(t *testing.T) {
+	program, err := exec.LookPath("smbclient")
+	if err != nil {
+		if os.Getenv("STRICT") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("smbclient is not installed")
+	}
+	dir := t.TempDir()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1_000_000)
+	if err := os.WriteFile(filepath.Join(dir, "in"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		options []string
+		config  func(*Config)
+	}{
+		{"plain", nil, func(c *Config) { c.Signing = Enabled }},
+		{"signed", []string{"--client-protection=sign"}, nil},
+		{"encrypted", []string{"--client-protection=encrypt"}, nil},
+		{"encryption required", nil, func(c *Config) { c.Encryption = Required }},
+		{"2.0.2", []string{"-m", "SMB2_02"}, nil},
+		{"2.1", []string{"-m", "SMB2_10"}, nil},
+		{"3.0", []string{"-m", "SMB3_00"}, nil},
+		{"3.0 encrypted", []string{"-m", "SMB3_00", "--client-protection=encrypt"}, nil},
+		{"3.0.2", []string{"-m", "SMB3_02"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, addr := newServer(t, tt.config)
+			_, port, _ := net.SplitHostPort(addr)
+			run := func(args ...string) string {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, program, append(append(args, "-p", port, "-U", "user%pass"), tt.options...)...)
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v: %v\n%s", args, err, out)
+				}
+				return string(out)
+			}
+			out := run("//127.0.0.1/share", "-c", "mkdir d; cd d; put in; rename in out; get out; ls; allinfo out; rm out; cd ..; rmdir d")
+			got, err := os.ReadFile(filepath.Join(dir, "out"))
+			if err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%d bytes came back as %d: %v\n%s", len(data), len(got), err, out)
+			}
+			if out := run("-L", "127.0.0.1"); !slices.ContainsFunc(strings.Split(out, "\n"), func(s string) bool {
+				return strings.HasPrefix(strings.TrimSpace(s), "share ")
+			}) {
+				t.Errorf("list of shares: %s", out)
+			}
+		})
+	}
+}
