@@ -15,6 +15,9 @@ type OpenArgs struct {
 	// does (RFC 8881 section 18.16.3), unless it denies that, or is denied it,
 	// to everybody (section 9.7). nil: every open is a new one.
 	Owner any
+	// Again says that the holder had the file open until now, without telling
+	// the store: its owner needs no permission, whatever the mode has become.
+	Again bool
 }
 
 // Open is one open file. It keeps the file's data when the last name goes, and
@@ -45,7 +48,7 @@ func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 	if i.dead {
 		return nil, ErrStale
 	}
-	if !i.permits(c, a.Access&^AccessDelete) {
+	if !i.permits(c, a.Access&^AccessDelete) && !(a.Again && i.owns(c)) {
 		return nil, ErrAccess
 	}
 	if i.typ == TypeDir && a.Access&AccessWrite != 0 {

@@ -27,6 +27,7 @@ type plan struct {
 	engine       string
 	maxIO        int
 	clientExpiry time.Duration
+	delegations  bool
 	smb          *smbPlan       // nil: not served
 	metrics      netip.AddrPort // not valid: none
 	logLevel     slog.Level
@@ -109,6 +110,10 @@ func (p *plan) checkServer(s *settings) error {
 		return fmt.Errorf("--client-expiry %v: want 1s to 1h", s.clientExpiry)
 	}
 	p.clientExpiry = s.clientExpiry
+	if err := oneOf("--delegations", s.delegations, "on", "off"); err != nil {
+		return err
+	}
+	p.delegations = s.delegations == "on"
 	return p.checkSMB(s)
 }
 

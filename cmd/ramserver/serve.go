@@ -405,7 +405,7 @@ func (r *running) makeEngine(lockHosts string) (err error) {
 		r.engine, err = gonfs.NewServer(gonfs.Config{Exports: r.table, Log: r.log})
 		return err
 	}
-	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, ClientExpiry: p.clientExpiry, LockHosts: lockHosts, Log: r.log, Trace: p.trace})
+	r.native, err = nfs.NewServer(nfs.Config{Exports: r.table, MaxIO: p.maxIO, ClientExpiry: p.clientExpiry, NoDelegations: !p.delegations, LockHosts: lockHosts, Log: r.log, Trace: p.trace})
 	if err != nil {
 		return err
 	}

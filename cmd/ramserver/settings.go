@@ -36,6 +36,7 @@ type settings struct {
 	engine        string
 	maxIO         string
 	clientExpiry  time.Duration
+	delegations   string
 	smb           string
 	smbPort       string
 	smbUsers      string
@@ -64,6 +65,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.portmap, "portmap", "auto", "port 111: auto (serve it, or register with who does, or go without), on (fail instead) or off")
 	f.StringVar(&s.engine, "nfs-engine", "native", "native, or go-nfs to compare with")
 	f.StringVar(&s.maxIO, "max-io", "1M", "largest READ and WRITE in `bytes`, a multiple of 64K up to 4M")
+	f.StringVar(&s.delegations, "delegations", "on", "whether NFS version 4.1 and 4.2 clients may keep files to themselves until another wants them: on or off")
 	f.DurationVar(&s.clientExpiry, "client-expiry", 90*time.Second, "how long an NFS version 4 client keeps what it holds without a sign of life, 1s to 1h")
 	f.StringVar(&s.smb, "smb", "auto", "SMB: on, off, or auto: on if there is a user who could log on")
 	f.StringVar(&s.smbPort, "smb-port", "", "`port` of SMB; 0 takes any that is free (default 445, or 1445 if that is not to be had)")

@@ -334,6 +334,9 @@ func (cl *client4) callBack(op *cbOp, quit <-chan struct{}) (nfs4.Status, error)
 		case <-quit:
 			late.Stop()
 			return 0, errNoWait
+		case <-cl.s.done:
+			late.Stop()
+			return 0, errNoWait
 		}
 		late.Stop()
 	}

@@ -29,10 +29,11 @@ type compound struct {
 	cur, saved    fileRef
 	sid, savedSid nfs4.Stateid // RFC 8881 section 16.2.3.1.2
 
-	sess     *session // nil before SEQUENCE
-	client   *client4 // whose session it is
-	slot     *slot    // which the compound has to give back
-	uncached bool     // a retransmission of what was not kept
+	sess     *session           // nil before SEQUENCE
+	client   *client4           // whose session it is
+	slot     *slot              // which the compound has to give back
+	uncached bool               // a retransmission of what was not kept
+	about    nfs4.ReferringCall // the request, for callbacks
 
 	limit   int  // bytes of the whole reply without its record mark
 	caching bool // limit is that of what the session's slot keeps

@@ -28,7 +28,8 @@
 // of the client's session, which keeps the reply for a retransmission; what the
 // client has open or locked is in state.go, session.go and op_*.go. The client is
 // called by its own connections (callback.go): what is received there with the
-// type of a reply goes to who waits for it.
+// type of a reply goes to who waits for it. Delegations, which it is called for,
+// are in deleg.go.
 //
 // # Large data
 //
@@ -73,8 +74,9 @@
 //	client40.turn      what an NFSv4.0 client does in order; over calls of the store
 //	  openOwner.mu     what one NFSv4 owner has open; over calls of the store
 //	    clients.mu     NFSv4 clients
-//	      client4.mu   what one holds
-//	        table.mu, slot.mu, backchannel.mu, callbacks.mu
+//	      delegation.mu  one; over calls of the store
+//	        client4.mu what a client holds
+//	          table.mu, slot.mu, backchannel.mu, callbacks.mu
 //	nlmClient.mu       what one NLM client holds; over calls of the store
 //	  nlm.mu           NLM clients
 //	  hostList.mu
@@ -86,5 +88,6 @@
 //	settling.mu
 //	conn.sending       held while a reply is sent
 //
-// But for turn, the owners' and NLM clients', none is held over a call of the store.
+// But for those that say so, and the NLM clients', none is held over a call of the
+// store.
 package nfs

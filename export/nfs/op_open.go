@@ -7,7 +7,7 @@ import (
 	"ramserver/memstore"
 )
 
-// opOpen is OPEN, RFC 8881 section 18.16. Delegations are not granted.
+// opOpen is OPEN, RFC 8881 section 18.16.
 func (m *compound) opOpen() nfs4.Status {
 	k := m.k
 	var a nfs4.OpenArgs
@@ -63,20 +63,12 @@ func (m *compound) opOpen() nfs4.Status {
 	st.deny |= a.Deny
 	st.asked[0] |= 1 << access
 	st.asked[1] |= 1 << a.Deny
-	if a.Claim == nfs4.ClaimNull {
+	if a.Named() {
 		m.setCur(open.Inode(), m.cur.exp)
 	}
 	res.Stateid = st.stateid()
 	m.sid = res.Stateid
-	if want := a.Access & nfs4.WantMask; want != nfs4.WantNoPreference {
-		res.Delegation = nfs4.Delegation{Type: nfs4.DelegateNoneExt, Why: nfs4.WhyResource}
-		switch want {
-		case nfs4.WantNoDeleg:
-			res.Delegation.Why = nfs4.WhyNotWanted
-		case nfs4.WantCancel:
-			res.Delegation.Why = nfs4.WhyCancelled
-		}
-	}
+	res.Delegation = m.delegate(open, access, a.Access&nfs4.WantMask)
 	res.Encode(k.w)
 	return nfs4.OK
 }
@@ -92,15 +84,14 @@ func (m *compound) opener(a *nfs4.OpenArgs) (*openOwner, nfs4.Status) {
 	return m.owner, nfs4.OK
 }
 
-// claim checks why the client may open the file: no state outlives the server,
-// nor is there a delegation.
+// claim checks why the client may open the file: no state outlives the server.
 func (m *compound) claim(a *nfs4.OpenArgs) nfs4.Status {
 	if m.cur.root {
 		// There are only directories.
 		switch e := m.k.c.s.cfg.Exports.ByName(a.Name); {
 		case a.Create:
 			return nfs4.ErrROFS
-		case e == nil && a.Claim == nfs4.ClaimNull:
+		case e == nil && a.Named():
 			return nfs4.ErrNoEnt
 		}
 		return nfs4.ErrIsDir
@@ -110,21 +101,22 @@ func (m *compound) claim(a *nfs4.OpenArgs) nfs4.Status {
 	reclaimed := cl.reclaimed
 	cl.mu.Unlock()
 	switch a.Claim {
-	case nfs4.ClaimNull:
+	case nfs4.ClaimNull, nfs4.ClaimDelegCur:
+		if a.Create && a.Claim == nfs4.ClaimDelegCur {
+			return nfs4.ErrInval
+		}
 		if status := checkName(a.Name); status != nfs4.OK {
 			return status
 		}
 		if m.cur.i.Type() == memstore.TypeSymlink {
 			return nfs4.ErrSymlink
 		}
-	case nfs4.ClaimFH:
+	case nfs4.ClaimFH, nfs4.ClaimDelegCurFH:
 		if a.Create {
 			return nfs4.ErrInval
 		}
 	case nfs4.ClaimPrevious:
 		return nfs4.ErrNoGrace
-	case nfs4.ClaimDelegCur, nfs4.ClaimDelegCurFH:
-		return nfs4.ErrBadStateid
 	default:
 		if m.minor == nfs4.Minor0 {
 			return nfs4.ErrNotSupp
@@ -151,7 +143,7 @@ func shares(bits uint32) (a memstore.Access) {
 // openExisting opens a file that must be there.
 func (m *compound) openExisting(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *nfs4.OpenRes) (*memstore.Open, nfs4.Status) {
 	who, i := &m.k.who, m.cur.i
-	if a.Claim == nfs4.ClaimNull {
+	if a.Named() {
 		dir, err := i.GetAttr(who)
 		if err != nil {
 			return nil, m.fail(err)
@@ -163,6 +155,12 @@ func (m *compound) openExisting(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 	}
 	if status := m.openable(i); status != nfs4.OK {
 		return nil, status
+	}
+	if a.Claim == nfs4.ClaimDelegCur || a.Claim == nfs4.ClaimDelegCurFH {
+		if status := m.claimed(&a.Stateid, i, a.Access); status != nfs4.OK {
+			return nil, status
+		}
+		how.Again = true
 	}
 	open, err := i.Open(who, *how)
 	return open, m.fail(err)
@@ -345,13 +343,4 @@ func union(asked uint8) (v uint32) {
 		}
 	}
 	return v
-}
-
-// opDelegReturn is DELEGRETURN, RFC 8881 section 18.6: there is none.
-func (m *compound) opDelegReturn() nfs4.Status {
-	var a nfs4.StateidArgs
-	if a.Decode(&m.k.args); !m.k.decoded() {
-		return nfs4.ErrBadXDR
-	}
-	return nfs4.ErrBadStateid
 }

@@ -173,6 +173,7 @@ func (m *compound) opSequence() nfs4.Status {
 		sess.probe(k.c.s)
 	}
 	m.sess, m.client, k.who.Holder = sess, cl, &cl.holder
+	m.about = nfs4.ReferringCall{Session: sess.id, Seq: a.Seq, Slot: a.Slot}
 	if m.uncached = uncached; !uncached {
 		m.slot = sl
 	}
@@ -339,7 +340,7 @@ const (
 )
 
 // opFreeStateid is FREE_STATEID, RFC 8881 section 18.38: of a lock owner that
-// has nothing locked any more.
+// has nothing locked any more, or of a delegation that was revoked.
 func (m *compound) opFreeStateid() nfs4.Status {
 	k := m.k
 	var a nfs4.StateidArgs
@@ -347,8 +348,14 @@ func (m *compound) opFreeStateid() nfs4.Status {
 		return nfs4.ErrBadXDR
 	}
 	st, status := m.named(&a.Stateid)
-	if status != nfs4.OK {
+	switch {
+	case status != nfs4.OK:
 		return status
+	case st.revoked.Load():
+		st.deleg.forgetRevoked()
+		return nfs4.OK
+	case st.deleg != nil:
+		return nfs4.ErrLocksHeld
 	}
 	m.enterOwner(st.owner)
 	if status := st.valid(&a.Stateid); status != nfs4.OK {

@@ -53,6 +53,8 @@ type Config struct {
 	// ClientExpiry is after what time without a sign of life the state of an
 	// NFS version 4 client may be dropped, 1 s to 1 h. 0 is 90 s.
 	ClientExpiry time.Duration
+	// NoDelegations says that NFS version 4 clients get none.
+	NoDelegations bool
 	// Log gets what an operator should know. nil logs nothing.
 	Log *slog.Logger
 	// Trace logs every request and its reply as one line, at level debug.
@@ -281,7 +283,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if buffers == 0 {
 		buffers = min(machineMemory()/16, 256<<20)
 	}
-	s.clients = newClients(int64(cfg.ClientExpiry/time.Second), &s.now, &s.running, max(buffers/4, minReplies))
+	s.clients = newClients(s, int64(cfg.ClientExpiry/time.Second), max(buffers/4, minReplies))
 	s.half = max(buffers/2, 4*workSize, 4*int64(s.maxRecord))
 	wake := func() {
 		select {

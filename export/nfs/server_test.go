@@ -63,6 +63,7 @@ type rig struct {
 	store *memstore.Store
 	s     *Server
 	addr  string
+	pipes *pipes // instead of addr
 	root  []byte // handle of the default export's root
 	one   *client.Client
 }

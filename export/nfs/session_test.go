@@ -3,8 +3,6 @@ package nfs
 import (
 	"bytes"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,7 +193,7 @@ func TestOpen(t *testing.T) {
 		{"a name that is there", creating("f", nfs4.Guarded, 0, nil), nfs4.ErrExist},
 		{"a file that another made", creating("f", nfs4.Exclusive41, 7, nil), nfs4.ErrExist},
 		{"from before a restart", op{nfs4.OpOpen, &nfs4.OpenArgs{Access: r, Claim: nfs4.ClaimPrevious}, nil}, nfs4.ErrNoGrace},
-		{"by a delegation", op{nfs4.OpOpen, &nfs4.OpenArgs{Access: r, Claim: nfs4.ClaimDelegCurFH}, nil}, nfs4.ErrBadStateid},
+		{"by a delegation", op{nfs4.OpOpen, &nfs4.OpenArgs{Access: r, Claim: nfs4.ClaimDelegCur, Name: "f"}, nil}, nfs4.ErrBadStateid},
 		{"the directory", op{nfs4.OpOpen, &nfs4.OpenArgs{Access: r, Claim: nfs4.ClaimFH}, nil}, nfs4.ErrIsDir},
 	} {
 		if status, _ := one.run(putRootFH(), tt.op); status != tt.want {
@@ -335,9 +333,9 @@ func TestExpiry(t *testing.T) {
 		{"very late with a file open", true, 2*DefaultClientExpiry + 2*time.Second, true},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			var now atomic.Int64
-			now.Store(int64(tt.idle / time.Second))
-			cs := newClients(int64(DefaultClientExpiry/time.Second), &now, new(sync.WaitGroup), 1<<20)
+			s := new(Server)
+			s.now.Store(int64(tt.idle / time.Second))
+			cs := newClients(s, int64(DefaultClientExpiry/time.Second), 1<<20)
 			i, err := newStore(t, t.Name()).Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile, Open: &memstore.OpenArgs{Access: memstore.AccessRead}})
 			if err != nil {
 				t.Fatal(err)

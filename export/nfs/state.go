@@ -21,8 +21,9 @@ import (
 //	client40.turn      minor version 0: see v40.go
 //	  openOwner.mu     held over calls of the store, so that what a client makes
 //	    clients.mu     of one file happens in the same order there and here
-//	      client4.mu
-//	        table.mu, slot.mu, backchannel.mu, callbacks.mu
+//	      delegation.mu
+//	        client4.mu
+//	          table.mu, slot.mu, backchannel.mu, callbacks.mu
 //
 // A request on what is open already takes none of them but its slot's.
 
@@ -51,6 +52,7 @@ type clients struct {
 	life    sync.Mutex
 	closed  bool            // (life)
 	running *sync.WaitGroup // (c) Server.running
+	done    chan struct{}   // (c) Server.done
 
 	mu      sync.Mutex
 	records map[clientName]*record // (mu)
@@ -112,26 +114,32 @@ type client4 struct {
 	states    *state                // (mu) a list
 	count     int                   // (mu) of states
 	paths     chan struct{}         // (mu) closed when there may be another way to call it; nil if nobody waits
+
+	delegations map[*memstore.Inode]*delegation // (mu)
+	revoked     int                             // (mu) delegations, of which the client has not taken note
 }
 
-// state is what a stateid stands for: what an open owner has open of a file, or
-// what a lock owner has locked by such an open.
+// state is what a stateid stands for: what an open owner has open of a file, what
+// a lock owner has locked by such an open, or a delegation.
 type state struct {
 	other  [12]byte           // (c) of the stateid: clients.boot, 3 bytes of index, 2 of the client's, 6 random
 	client *client4           // (c)
-	open   *memstore.Open     // (c) of a lock state, that of its open
-	owner  *openOwner         // (c) the same
+	open   *memstore.Open     // (c) of a lock state, that of its open; of a delegation, the one that it came with
+	owner  *openOwner         // (c) the same; nil of a delegation
 	of     *state             // (c) of a lock state: its open; nil in an open's
 	locker memstore.LockOwner // (c) of a lock state
 	by     *lockOwner         // (c) the same; nil but in minor version 0
 	uid    uint32             // (c) of an open: whose it is
+	deleg  *delegation        // (c) of a delegation
+
+	revoked atomic.Bool // (a) a delegation that was taken from the client
 
 	seq    atomic.Uint32 // (a) of the stateid; changes with owner.mu held
 	access atomic.Uint32 // (a) of an open, as in OPEN, 0 when it is closed; changes with owner.mu held
 	deny   uint32        // (owner.mu)
 	asked  [2]uint8      // (owner.mu) which access and which deny OPENs asked for, as bits
 	locks  []*state      // (owner.mu) of an open
-	ended  bool          // (owner.mu) closed or freed
+	ended  bool          // (owner.mu, or the delegation's mu) closed or freed
 
 	next, prev *state // (client.mu)
 }
@@ -161,8 +169,8 @@ type openOwner struct {
 
 // newClients makes the empty set. A client has expired when it gave no sign of
 // life for expiry seconds; memory bounds what is kept of replies, in bytes.
-func newClients(expiry int64, now *atomic.Int64, running *sync.WaitGroup, memory int64) *clients {
-	cs := &clients{expiry: expiry, now: now, running: running, name: make([]byte, 16), records: make(map[clientName]*record)}
+func newClients(s *Server, expiry int64, memory int64) *clients {
+	cs := &clients{expiry: expiry, now: &s.now, running: &s.running, done: s.done, name: make([]byte, 16), records: make(map[clientName]*record)}
 	rand.Read(cs.name)
 	cs.boot = uint8(1 + random64()%255)
 	cs.memory.Store(memory)
@@ -215,7 +223,7 @@ func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Stat
 	if owner.minor0 {
 		cl.zero = new(client40)
 	}
-	cl.holder.Name = "nfs client " + k.c.peer.Addr().String()
+	cl.holder.Name, cl.holder.CachesAttrs = "nfs client "+k.c.peer.Addr().String(), true
 	cl.renew()
 	cs.all.put(index, cl)
 	r := cs.records[owner]
@@ -276,7 +284,11 @@ func (cs *clients) drop(cl *client4) {
 	}
 	for st := states; st != nil; st = st.next {
 		cs.forget(st)
-		st.open.Close()
+		if st.deleg != nil {
+			st.deleg.lost()
+		} else {
+			st.open.Close()
+		}
 	}
 	cs.all.remove(uint32(cl.id & (1<<24 - 1)))
 	r := cs.records[cl.owner]
@@ -288,6 +300,16 @@ func (cs *clients) drop(cl *client4) {
 	}
 	if *r == (record{}) {
 		delete(cs.records, cl.owner)
+	}
+}
+
+// dropExpired is drop for a client that was not heard of for too long, unless it
+// was meanwhile: somebody else is in need of what it holds.
+func (cs *clients) dropExpired(cl *client4) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cl.expired() {
+		cs.drop(cl)
 	}
 }
 
@@ -410,7 +432,7 @@ func (cl *client4) add(st *state) nfs4.Status {
 // stateIndex is a state's place in clients.states.
 func stateIndex(other *[12]byte) uint32 { return binary.BigEndian.Uint32(other[:]) & (1<<24 - 1) }
 
-// remove undoes add. Called with owner.mu held.
+// remove undoes add. Called with owner.mu held, or the delegation's mu.
 func (cl *client4) remove(st *state) {
 	st.ended = true
 	cl.mu.Lock()
@@ -448,6 +470,8 @@ func (m *compound) state(sid *nfs4.Stateid) (*state, nfs4.Status) {
 		return nil, status
 	case st.of == nil && st.access.Load() == 0:
 		return nil, nfs4.ErrBadStateid
+	case st.revoked.Load():
+		return nil, nfs4.ErrDelegRevoked
 	}
 	return st, st.at(sid)
 }
@@ -500,6 +524,12 @@ func (m *compound) openOf(sid *nfs4.Stateid, want memstore.Access) (*memstore.Op
 	if st.open.Inode() != m.cur.i {
 		return nil, nfs4.ErrBadStateid
 	}
+	if st.deleg != nil {
+		if want&memstore.AccessWrite != 0 && !st.deleg.write {
+			return nil, nfs4.ErrOpenMode
+		}
+		return nil, nfs4.OK // whatever the client has open is its own
+	}
 	open := st
 	if st.of != nil {
 		open = st.of
@@ -536,7 +566,7 @@ func (m *compound) enter(sid *nfs4.Stateid, seq uint32, lock bool) (*state, nfs4
 	if status != nfs4.OK {
 		return nil, status
 	}
-	if st.open.Inode() != m.cur.i || lock != (st.of != nil) {
+	if st.open.Inode() != m.cur.i || st.deleg != nil || lock != (st.of != nil) {
 		return nil, nfs4.ErrBadStateid
 	}
 	if m.minor == nfs4.Minor0 {

@@ -67,6 +67,12 @@ type OpenArgs struct {
 	DelegType DelegationType // ClaimPrevious: what the client had
 }
 
+// Named reports whether the file is named in the current file handle, a
+// directory.
+func (a *OpenArgs) Named() bool {
+	return a.Claim == ClaimNull || a.Claim == ClaimDelegCur || a.Claim == ClaimDelegPrev
+}
+
 // Decode reads the arguments.
 func (a *OpenArgs) Decode(r *xdr.Reader) {
 	a.Seq = r.Uint32()
