@@ -45,6 +45,9 @@ func (m *compound) delegate(open *memstore.Open, access, want uint32) nfs4.Deleg
 	switch want {
 	case nfs4.WantNoPreference:
 		none.Type = nfs4.DelegateNone
+		if write && !m.delegable(open.Inode()) {
+			return none
+		}
 	case nfs4.WantReadDeleg:
 		write = false
 	case nfs4.WantNoDeleg:
@@ -77,6 +80,16 @@ func (m *compound) delegate(open *memstore.Open, access, want uint32) nfs4.Deleg
 		got.Type, got.Limit = nfs4.DelegateWrite, 0
 	}
 	return got
+}
+
+// delegable tells whether a client that did not ask may have a delegation for
+// writing: whoever may read the file may write to it. For by such a delegation
+// Linux truncates a file on behalf of one who opens it for reading and with
+// O_TRUNC, as the user who has got the delegation (as of 6.1).
+func (m *compound) delegable(i *memstore.Inode) bool {
+	a, err := i.GetAttr(&m.k.who)
+	reads, writes := a.Mode>>2&0o111, a.Mode>>1&0o111
+	return err == nil && reads&^writes == 0
 }
 
 // delegationOf is the client's delegation of a file, or nil.
