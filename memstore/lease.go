@@ -27,6 +27,7 @@ type Lease struct {
 	holder *Holder           // (c) never nil
 	recall func(keep Rights) // (c)
 	rights Rights            // (m) 0: there is no lease any more
+	open   *Open             // (c)
 
 	// The break that is under way, or nil. It begins with inode.mu held in any
 	// way, and ends with it held for writing.
@@ -68,10 +69,10 @@ func (o *Open) Lease(c *Caller, want Rights, recall func(keep Rights)) *Lease {
 		}
 	}
 	if l == nil || l.holder != o.holder {
-		l = &Lease{inode: i, holder: o.holder, recall: recall}
+		l = &Lease{inode: i, holder: o.holder, recall: recall, open: &Open{inode: i, holder: o.holder}}
 		i.x.leases = append(i.x.leases, l)
 	}
-	l.rights |= want
+	l.set(l.rights | want)
 	i.mu.Unlock()
 	if want&CacheWrite != 0 {
 		// From here on the mount on this machine has to ask for attributes.
@@ -121,6 +122,22 @@ func (l *Lease) against() Rights {
 	return 0
 }
 
+// set changes the rights. Called with the inode's mu held for writing.
+func (l *Lease) set(r Rights) {
+	l.rights, l.open.access = r, 0
+	if r&CacheRead != 0 {
+		l.open.access |= AccessRead
+	}
+	if r&CacheWrite != 0 {
+		l.open.access |= AccessWrite
+	}
+}
+
+// Open is what the holder reads and writes by if it has the file open without
+// telling: an open with the access that the lease's rights allow, as long as
+// they last. It keeps nobody from anything, and needs no Close.
+func (l *Lease) Open() *Open { return l.open }
+
 // Rights are what the holder may cache now.
 func (l *Lease) Rights() Rights {
 	l.inode.mu.RLock()
@@ -140,7 +157,7 @@ func (l *Lease) Yield(keep Rights) {
 	var cut extent.Map
 	i.mu.Lock()
 	had := l.rights
-	l.rights &= keep
+	l.set(l.rights & keep)
 	if b := l.breaking.Load(); b != nil && l.rights&^b.keep == 0 {
 		l.breaking.Store(nil)
 		close(b.done)

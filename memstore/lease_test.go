@@ -460,3 +460,39 @@ func TestLeaseOfLocalMount(t *testing.T) {
 	local.Detach()
 	wantErr(t, "Check", s.Check(), nil)
 }
+
+// TestLeaseOpen: a holder reads and writes by its lease whatever the mode has
+// become, and what it yields it can do no more.
+func TestLeaseOpen(t *testing.T) {
+	s := newStore(t, 1<<20)
+	f := mustCreate(t, s.Root(), "f", TypeFile)
+	me := &Caller{Cred: Cred{UID: 7, GID: 7}, Holder: &Holder{Name: "me"}}
+	set := func(mode uint16) {
+		t.Helper()
+		if _, err := f.SetAttr(&Caller{Holder: me.Holder}, nil, &SetAttr{Mask: SetMode, Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(0o666)
+	o, err := f.Open(me, OpenArgs{Access: AccessRead | AccessWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := o.Lease(me, CacheRead|CacheWrite|CacheHandle, nil)
+	o.Close()
+	set(0)
+	try := func(what string, read, write error) {
+		t.Helper()
+		_, _, _, err := f.ReadAt(me, l.Open(), make([]byte, 1), 0)
+		wantErr(t, what+" by the lease to read", err, read)
+		_, _, err = f.WriteAt(me, l.Open(), []byte("x"), 0)
+		wantErr(t, what+" by the lease to write", err, write)
+	}
+	_, _, _, err = f.ReadAt(me, nil, make([]byte, 1), 0)
+	wantErr(t, "without an open", err, ErrAccess)
+	try("whole", nil, nil)
+	l.Yield(CacheRead)
+	try("a part", nil, ErrAccess)
+	l.Yield(0)
+	try("nothing", ErrAccess, ErrAccess)
+}

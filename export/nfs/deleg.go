@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ramserver/export/nfs/nfs4"
@@ -16,7 +17,7 @@ import (
 
 // delegation is one.
 //
-// Fields are (c) constant or protected by mu, which is held over calls of the
+// Fields are (c) constant, (a) atomic, or protected by mu, which is held over calls of the
 // store, inside of an owner's and outside of client4.mu.
 type delegation struct {
 	st    *state             // (c) what its stateid stands for
@@ -24,6 +25,8 @@ type delegation struct {
 	fh    [handleSize]byte   // (c)
 	about nfs4.ReferringCall // (c) the OPEN
 	quit  chan struct{}      // (c) closed when it is over
+
+	open atomic.Pointer[memstore.Open] // (a) by which its stateid reads and writes; nil before it is granted
 
 	mu       sync.Mutex
 	lease    *memstore.Lease // (mu) nil before it is granted
@@ -45,7 +48,10 @@ func (m *compound) delegate(open *memstore.Open, access, want uint32) nfs4.Deleg
 	switch want {
 	case nfs4.WantNoPreference:
 		none.Type = nfs4.DelegateNone
-		if write && !m.delegable(open.Inode()) {
+		if write {
+			// Linux does not ask, and by one for writing truncates a file that
+			// a user opens with O_TRUNC for reading, on behalf of the user who
+			// got the delegation (as of 6.1).
 			return none
 		}
 	case nfs4.WantReadDeleg:
@@ -80,16 +86,6 @@ func (m *compound) delegate(open *memstore.Open, access, want uint32) nfs4.Deleg
 		got.Type, got.Limit = nfs4.DelegateWrite, 0
 	}
 	return got
-}
-
-// delegable tells whether a client that did not ask may have a delegation for
-// writing: whoever may read the file may write to it. For by such a delegation
-// Linux truncates a file on behalf of one who opens it for reading and with
-// O_TRUNC, as the user who has got the delegation (as of 6.1).
-func (m *compound) delegable(i *memstore.Inode) bool {
-	a, err := i.GetAttr(&m.k.who)
-	reads, writes := a.Mode>>2&0o111, a.Mode>>1&0o111
-	return err == nil && reads&^writes == 0
 }
 
 // delegationOf is the client's delegation of a file, or nil.
@@ -136,8 +132,10 @@ func (d *delegation) grant(c *memstore.Caller, open *memstore.Open) bool {
 	if d.lease = open.Lease(c, delegated[d.write], d.recall); d.lease == nil {
 		d.end()
 		d.st.client.remove(d.st)
+		return false
 	}
-	return d.lease != nil
+	d.open.Store(d.lease.Open())
+	return true
 }
 
 // end gives up the lease, and forgets that the client has a delegation of the

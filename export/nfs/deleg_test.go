@@ -68,40 +68,30 @@ func TestDelegationGrants(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
 		back   bool   // the client can be called
-		mode   uint16 // of the file
 		other  uint32 // access of another's open
 		access uint32
 		want   answer
 	}{
-		{"for reading", true, 0o644, 0, r, read},
-		{"for writing", true, 0o600, 0, w, write},
-		{"for both", true, 0o660, 0, both, write},
-		{"for both, and others may read", true, 0o644, 0, both, answer{}},
-		{"for both, and only others may", true, 0o466, 0, both, answer{}},
-		{"wants to read", true, 0o644, 0, both | nfs4.WantReadDeleg, read},
-		{"wants to write", true, 0o644, 0, both | nfs4.WantWriteDeleg, write},
-		{"wants to write, reads", true, 0o644, 0, r | nfs4.WantWriteDeleg, read},
-		{"wants any", true, 0o644, 0, both | nfs4.WantAnyDeleg, write},
-		{"wants none", true, 0o644, 0, r | nfs4.WantNoDeleg, none(nfs4.WhyNotWanted)},
-		{"wants none any more", true, 0o644, 0, r | nfs4.WantCancel, none(nfs4.WhyCancelled)},
-		{"wants to be told", true, 0o644, 0, r | nfs4.WantAnyDeleg | nfs4.WantSignalWhenAvail, read},
-		{"another reads", true, 0o644, r, r, read},
-		{"another reads, for writing", true, 0o644, r, w | nfs4.WantAnyDeleg, none(nfs4.WhyContention)},
-		{"another writes", true, 0o644, w, r | nfs4.WantAnyDeleg, none(nfs4.WhyContention)},
-		{"another writes, no preference", true, 0o644, w, r, answer{}},
-		{"cannot be called", false, 0o644, 0, r, answer{}},
-		{"cannot be called and wants one", false, 0o644, 0, r | nfs4.WantAnyDeleg, none(nfs4.WhyResource)},
+		{"for reading", true, 0, r, read},
+		{"for writing", true, 0, w, answer{}},
+		{"for both", true, 0, both, answer{}},
+		{"wants to read", true, 0, both | nfs4.WantReadDeleg, read},
+		{"wants to write", true, 0, both | nfs4.WantWriteDeleg, write},
+		{"wants to write, reads", true, 0, r | nfs4.WantWriteDeleg, read},
+		{"wants any", true, 0, both | nfs4.WantAnyDeleg, write},
+		{"wants none", true, 0, r | nfs4.WantNoDeleg, none(nfs4.WhyNotWanted)},
+		{"wants none any more", true, 0, r | nfs4.WantCancel, none(nfs4.WhyCancelled)},
+		{"wants to be told", true, 0, r | nfs4.WantAnyDeleg | nfs4.WantSignalWhenAvail, read},
+		{"another reads", true, r, r, read},
+		{"another reads, for writing", true, r, w | nfs4.WantAnyDeleg, none(nfs4.WhyContention)},
+		{"another writes", true, w, r | nfs4.WantAnyDeleg, none(nfs4.WhyContention)},
+		{"another writes, no preference", true, w, r, answer{}},
+		{"cannot be called", false, 0, r, answer{}},
+		{"cannot be called and wants one", false, 0, r | nfs4.WantAnyDeleg, none(nfs4.WhyResource)},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			rig := start(t, nil)
 			rig.create("f")
-			f, err := rig.store.Root().Lookup(memstore.Root(), "f")
-			if err == nil {
-				_, err = f.SetAttr(memstore.Root(), nil, &memstore.SetAttr{Mask: memstore.SetMode, Mode: tt.mode})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
 			if tt.other != 0 {
 				rig.connect(t, "other", false).open("f", tt.other)
 			}

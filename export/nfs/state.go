@@ -528,7 +528,7 @@ func (m *compound) openOf(sid *nfs4.Stateid, want memstore.Access) (*memstore.Op
 		if want&memstore.AccessWrite != 0 && !st.deleg.write {
 			return nil, nfs4.ErrOpenMode
 		}
-		return nil, nfs4.OK // whatever the client has open is its own
+		return st.deleg.open.Load(), nfs4.OK
 	}
 	open := st
 	if st.of != nil {
