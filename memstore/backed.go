@@ -41,10 +41,17 @@ func (i *Inode) loose() bool {
 	return b != nil && b.loose
 }
 
+// reached tells whether a local process may reach the file without the store.
+// Called with i.mu held.
+func (i *Inode) reached() bool {
+	b := i.backed()
+	return b != nil && (b.opens > 0 || b.loose)
+}
+
 // lock locks i for writing, and knows of what local processes have done to it.
 func (i *Inode) lock() {
 	i.mu.Lock()
-	if i.loose() {
+	if i.reached() {
 		i.sync()
 	}
 }
@@ -52,7 +59,7 @@ func (i *Inode) lock() {
 // rlock is lock for reading.
 func (i *Inode) rlock() {
 	i.mu.RLock()
-	if i.loose() {
+	if i.reached() {
 		i.mu.RUnlock()
 		i.lock()
 		i.mu.Unlock()
@@ -63,17 +70,19 @@ func (i *Inode) rlock() {
 // anyone is who may have written to a file.
 var anyone = &Caller{Cred: Cred{UID: 1<<32 - 2, GID: 1<<32 - 2}}
 
-// sync takes in what local processes may have done without the store. Stores to
-// a page that is mapped already move no time, so there is always a change.
-// Called with i.mu held for writing.
+// sync takes in what local processes may have done without the store. Called
+// with i.mu held for writing.
 func (i *Inode) sync() {
 	b := i.x.backed
+	if b.loose {
+		// Stores to a page that is mapped already move no time.
+		i.change++
+	}
 	if b.opens == 0 && b.file.alone() {
 		b.loose = false
 	}
 	was := b.st
 	b.st = b.file.stat()
-	i.change++
 	if b.st.size != i.size || b.st.mtime != was.mtime {
 		// The tmpfs's clock is behind ours by up to a tick.
 		i.begin(max(b.st.mtime, i.ctime))
@@ -96,7 +105,6 @@ func (i *Inode) toBacked() bool {
 	if b == nil || i.typ != TypeFile {
 		return false
 	}
-	i.s.give(0)
 	f, err := b.create()
 	if err != nil {
 		return false

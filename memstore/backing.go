@@ -97,6 +97,15 @@ func (s *Store) give(keep int64) {
 	b.size += spare
 }
 
+// makeRoom is called before a local process writes without the store, which
+// cannot make it wait for what is about to be freed then.
+func (s *Store) makeRoom() {
+	if st := s.Statfs(); st.UsedBytes > st.TotalBytes/8*7 {
+		s.reaper.drain()
+		s.give(0)
+	}
+}
+
 // create makes an empty file, or answers ErrNoSpace.
 func (b *backing) create() (tmpFile, error) {
 	if b.files.Add(1) > b.most || !b.s.charge(backedCost) {
@@ -127,9 +136,20 @@ func (b *backing) used() int64 {
 	return b.tmpfs.used()
 }
 
-// close is for the store's end.
+// close is for the store's end. What local processes have of its files, passed
+// through, would be theirs until they close it: it is cut to nothing, and cannot
+// grow.
 func (b *backing) close() {
+	b.tidyUp()
+	b.s.table.each(func(i *Inode) {
+		if f := i.backed(); f != nil {
+			i.x.backed = nil
+			f.file.truncate(0)
+			b.drop(f.file)
+		}
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.tmpfs.resize(tmpfsPage)
 	b.tmpfs.close()
 }

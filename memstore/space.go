@@ -264,7 +264,7 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 	}
 	unlock := lockFiles(i, src)
 	for _, f := range [...]*Inode{i, src} {
-		if f.loose() {
+		if f.reached() {
 			f.sync()
 		}
 	}

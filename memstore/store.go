@@ -111,13 +111,6 @@ func New(cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.reaper.drain()
 	if b := s.backing.Load(); b != nil {
-		b.tidyUp()
-		s.table.each(func(i *Inode) {
-			if f := i.backed(); f != nil {
-				i.x.backed = nil
-				b.drop(f.file)
-			}
-		})
 		b.close()
 	}
 	if s.ownArena {

@@ -54,10 +54,12 @@ func (l *Local) Passthrough(p Passthrough) error {
 // opened to read and write.
 func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 	i := o.inode
+	if l.kernel != nil && access&AccessWrite != 0 {
+		l.s.makeRoom()
+	}
 	i.lock()
 	defer i.mu.Unlock()
-	b := i.backed()
-	reached := b != nil && (b.opens > 0 || b.loose)
+	reached := i.reached()
 	var pass bool
 	switch {
 	case l.kernel == nil || i.typ != TypeFile || i.x.cached > 0:
@@ -72,7 +74,7 @@ func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 	}
 	switch {
 	case pass && i.toBacked() && l.register(i.x.backed):
-		b = i.x.backed
+		b := i.x.backed
 		b.opens++
 		o.use, o.since = UsePassthrough, b.st.mtime
 		if access&AccessWrite != 0 {
@@ -98,7 +100,7 @@ func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 // for writing.
 func (l *Local) register(b *backed) bool {
 	if b.opens > 0 {
-		return true
+		return true // by an open that is there
 	}
 	id, err := l.kernel.Register(int(b.file))
 	b.id = id

@@ -11,8 +11,10 @@ import (
 
 // mountFUSE mounts a store as a file system of this process; wait waits for
 // the mount's end.
-func mountFUSE(store *memstore.Store, p *loopback.Plan, log *slog.Logger) (wait func(), err error) {
-	m, err := fusefs.New(context.Background(), store, p.Dir, fusefs.Options{Log: log})
+func mountFUSE(store *memstore.Store, p *loopback.Plan, passthrough string, log *slog.Logger) (wait func(), err error) {
+	m, err := fusefs.New(context.Background(), store, p.Dir, fusefs.Options{
+		Passthrough: fusefs.Passthrough(passthrough), Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}

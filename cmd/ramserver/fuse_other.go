@@ -11,6 +11,6 @@ import (
 )
 
 // mountFUSE is for Linux only, as package loopback says when it plans.
-func mountFUSE(*memstore.Store, *loopback.Plan, *slog.Logger) (wait func(), err error) {
+func mountFUSE(*memstore.Store, *loopback.Plan, string, *slog.Logger) (wait func(), err error) {
 	return nil, errors.ErrUnsupported
 }

@@ -27,6 +27,8 @@ type mountFlags struct {
 	options    []string
 	print      bool
 	foreground bool
+
+	passthrough string
 }
 
 func newMount(in *instance) *cobra.Command {
@@ -84,6 +86,7 @@ by FUSE it is the whole store of that export.`,
 	}
 	cmd.Flags().StringVar(&m.via, "via", "auto", "fuse, nfs (the system's own client), smb, or auto: the best that works here")
 	cmd.Flags().StringSliceVarP(&m.options, "options", "o", nil, "`restrictions`: ro, nosuid, nodev, noexec, noatime")
+	cmd.Flags().StringVar(&m.passthrough, "passthrough", "auto", "by FUSE as root, with Linux 6.9: which files the kernel reads and writes without the server: auto (those that gain by it), never or always")
 	cmd.Flags().BoolVar(&m.print, "print", false, "show what would be checked and done, and change nothing")
 	cmd.Flags().BoolVar(&m.foreground, "foreground", false, "stay, as serve does")
 	s.register(cmd.Flags())
@@ -96,6 +99,10 @@ func (m *mountFlags) plan(in *instance, p *plan, arg string, msgs io.Writer) err
 	if err := oneOf("--via", m.via, "auto", loopback.FUSE, loopback.NFS, loopback.SMB); err != nil {
 		return err
 	}
+	if err := oneOf("--passthrough", m.passthrough, "auto", "never", "always"); err != nil {
+		return err
+	}
+	p.passthrough = m.passthrough
 	if err := loopback.CheckFlags(runtime.GOOS, m.options); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type plan struct {
 	logJSON      bool
 	warnings     []string
 	mount        *loopback.Plan // on this machine; nil: none
+	passthrough  string         // of a mount by FUSE
 }
 
 type storePlan struct {

@@ -24,6 +24,16 @@
 // when the kernel writes it back: by msync, munmap, fsync, close, or when
 // somebody else changes the file.
 //
+// # Passthrough
+//
+// As root with Linux 6.9 or later the kernel reads, writes and maps a large file,
+// or one that is open to read and write, without a request: its bytes are in a
+// tmpfs of the store's, which the kernel is given as the file's backing (see
+// memstore, Local.Use). Such a file is in memory once. The kernel keeps no
+// attributes of it while a process may change it by a mapping. It does not have a
+// file passed through and cached at the same time: a file that is small and open
+// for reading stays cached when somebody else opens it to read and write.
+//
 // # Locks
 //
 // fcntl and flock locks are ranges in the store's lock table, where network

@@ -117,8 +117,7 @@ func (s *server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 				return err
 			}
 		}
-		out.Fh = s.files.add(&file{i, o})
-		out.OpenFlags = openFlags(in.Flags)
+		s.use(out, &file{i, o}, in.Flags)
 		return nil
 	})
 }
@@ -181,21 +180,42 @@ func (s *server) opened(out *fuse.CreateOut, r *memstore.Created, flags uint32) 
 		r.Open.Close()
 		return err
 	}
-	out.Fh = s.files.add(&file{r.Inode, r.Open})
-	out.OpenFlags = openFlags(flags)
+	if s.use(&out.OpenOut, &file{r.Inode, r.Open}, flags) {
+		out.SetAttrTimeout(0)
+	}
 	return nil
 }
 
-// openFlags are how the kernel may use an open file.
+// use tells the kernel how it may use an open file, and reports whether it can
+// change its attributes by a mapping.
 //
 // What is open for writing only gains nothing by the kernel's cache, since
 // every write goes to the store at once; without it, data is in memory once,
 // and the kernel does not ask for security.capability before the first write.
-func openFlags(flags uint32) uint32 {
-	if flags&unix.O_ACCMODE == unix.O_WRONLY {
-		return fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_DIRECT_IO
+func (s *server) use(out *fuse.OpenOut, f *file, flags uint32) (loose bool) {
+	out.Fh = s.files.add(f)
+	access := wants(flags &^ unix.O_TRUNC)
+	use, id := s.local.Use(f.open, access)
+	switch use {
+	case memstore.UseAsked:
+		out.OpenFlags = fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_DIRECT_IO
+		return false
+	case memstore.UseCached:
+		out.OpenFlags = fuse.FOPEN_KEEP_CACHE
+		return false
+	case memstore.UseMapped:
+		out.OpenFlags = fuse.FOPEN_PASSTHROUGH | fuse.FOPEN_DIRECT_IO
+	default:
+		out.OpenFlags = fuse.FOPEN_PASSTHROUGH
 	}
-	return fuse.FOPEN_KEEP_CACHE
+	out.BackingID = id
+	s.passed.Add(1)
+	if access != memstore.AccessRead|memstore.AccessWrite {
+		return false
+	}
+	// The kernel may have attributes that it was to keep.
+	s.forget.later(memstore.Stale{Inode: f.inode})
+	return true
 }
 
 func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { s.files.remove(in.Fh) }

@@ -69,6 +69,15 @@ func New(ctx context.Context, store *memstore.Store, dir string, o Options) (*Mo
 		s.local.Detach()
 		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}
+	if err := m.passthrough(o.Passthrough); err != nil {
+		if o.Passthrough == PassthroughAlways {
+			m.unmount(unix.MNT_FORCE | unix.MNT_DETACH)
+			s.kernel.Serve()
+			s.local.Detach()
+			return nil, fmt.Errorf("mount %s: passthrough: %w", dir, err)
+		}
+		o.Log.Info("the kernel asks for every file's data", "dir", dir, "why", err)
+	}
 	var wg sync.WaitGroup
 	wg.Go(s.invalidate)
 	go func() {
@@ -168,6 +177,33 @@ func mountDirect(dir string, readOnly bool) (fd int, err error) {
 		return -1, err
 	}
 	return fd, nil
+}
+
+// passthrough has the kernel reach files without the server, or says why it
+// cannot. The kernel has not asked for anything yet.
+func (m *Mount) passthrough(choice Passthrough) error {
+	switch choice {
+	case "", PassthroughAuto, PassthroughAlways:
+	case PassthroughNever:
+		return nil
+	default:
+		return fmt.Errorf("%q: want auto, never or always", choice)
+	}
+	k := m.s.kernel
+	if k.KernelSettings().Flags64()&fuse.CAP_PASSTHROUGH == 0 {
+		return errors.New("the kernel has none")
+	}
+	return m.s.local.Passthrough(memstore.Passthrough{
+		Register: func(fd int) (int32, error) {
+			id, errno := k.RegisterBackingFd(&fuse.BackingMap{Fd: int32(fd)})
+			if errno != 0 {
+				return 0, os.NewSyscallError("ioctl", errno)
+			}
+			return id, nil
+		},
+		Unregister: func(id int32) { k.UnregisterBackingFd(id) },
+		Always:     choice == PassthroughAlways,
+	})
 }
 
 // probe waits until the mount answers. It also has the kernel ask for POLL once,
@@ -317,6 +353,7 @@ func (m *Mount) Stats() Stats {
 		Reads: s.reads.Load(), ReadBytes: s.readBytes.Load(),
 		Writes: s.writes.Load(), WriteBytes: s.writeBytes.Load(),
 		Invalidations: s.forget.count.Load(),
+		Passed:        s.passed.Load(),
 		Panics:        s.panics.Load(),
 	}
 }

@@ -40,7 +40,9 @@ func newMount(t testing.TB) (string, *memstore.Store, *fusefs.Mount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := fusefs.New(context.Background(), store, dir, fusefs.Options{})
+	m, err := fusefs.New(context.Background(), store, dir, fusefs.Options{
+		Passthrough: fusefs.Passthrough(os.Getenv("FUSEFS_TEST_PASSTHROUGH")),
+	})
 	if err != nil {
 		os.Remove(dir)
 		t.Fatal(err)

@@ -34,7 +34,7 @@ type server struct {
 	// have to drop.
 	posixLocks atomic.Bool
 
-	reads, readBytes, writes, writeBytes, panics atomic.Uint64
+	reads, readBytes, writes, writeBytes, passed, panics atomic.Uint64
 }
 
 func (s *server) String() string      { return "ramserver" }
@@ -177,9 +177,18 @@ func (s *server) entry(out *fuse.EntryOut, i *memstore.Inode) error {
 	out.NodeId = a.Ino
 	out.Generation = a.Gen
 	out.SetEntryTimeout(lease)
-	out.SetAttrTimeout(lease)
+	out.SetAttrTimeout(attrLease(&a))
 	fill(&out.Attr, &a)
 	return nil
+}
+
+// attrLease is for how long the kernel may keep attributes: not at all while a
+// process may change them through a mapping of which the kernel does not tell.
+func attrLease(a *memstore.Attr) time.Duration {
+	if a.Loose {
+		return 0
+	}
+	return lease
 }
 
 func (s *server) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
@@ -212,7 +221,7 @@ func (s *server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.A
 			return err
 		}
 		fill(&out.Attr, &a)
-		out.SetTimeout(lease)
+		out.SetTimeout(attrLease(&a))
 		return nil
 	})
 }
@@ -230,7 +239,7 @@ func (s *server) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.Statx
 		}
 		var f fuse.Attr
 		fill(&f, &a)
-		out.AttrValid, out.AttrValidNsec = uint64(lease/time.Second), 0
+		out.AttrValid, out.AttrValidNsec = uint64(attrLease(&a)/time.Second), 0
 		out.Statx = fuse.Statx{
 			Mask: unix.STATX_BASIC_STATS | unix.STATX_BTIME,
 			Ino:  f.Ino, Size: f.Size, Blocks: f.Blocks, Blksize: f.Blksize,
@@ -313,7 +322,7 @@ func (s *server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.A
 			return err
 		}
 		fill(&out.Attr, &ch.After)
-		out.SetTimeout(lease)
+		out.SetTimeout(attrLease(&ch.After))
 		return nil
 	})
 }
