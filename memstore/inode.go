@@ -61,7 +61,8 @@ type extra struct {
 	opens   []*Open
 	deny    [3]int // opens that deny reading, writing, deleting
 	locks   interval.Set[lockKey]
-	waiters []*Wait
+	waiters []*lockWait // in the order in which they came
+	turns   int         // waiters whose turn it is
 	leases  []*Lease
 	watches []*Watch
 	doomed  *doomed // the name goes with the last open; nil: it stays

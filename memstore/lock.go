@@ -38,6 +38,10 @@ type LockArgs struct {
 	Mandatory bool
 	// Wait makes a conflict answer Wait instead of ErrLocked.
 	Wait bool
+	// Poll keeps a place among those who wait for one who is told ErrLocked and
+	// asks again. It is called, on a goroutine of its own and without a lock,
+	// when his turn has come: he then has LockTurn to take the lock.
+	Poll func()
 }
 
 // LockInfo describes a lock that is in the way.
@@ -92,10 +96,12 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 		return LockInfo{}, ErrStale
 	}
 	x, l := i.x, a.lock(o)
-	if c, hit := x.locks.Conflict(l); hit {
-		if a.Wait {
-			w := &Wait{done: make(chan struct{}), waiting: i}
-			x.waiters = append(x.waiters, w)
+	c, hit := x.locks.Conflict(l)
+	if !hit {
+		c, hit = x.reserved(&l)
+	}
+	if hit {
+		if w := i.queue(o, l, a); w != nil {
 			return lockInfo(c), w
 		}
 		return lockInfo(c), ErrLocked
@@ -112,8 +118,9 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 		o.owners = append(o.owners, l.Owner)
 	}
 	x.locks.Add(l)
+	x.served(&l)
 	// A lock may have been downgraded.
-	x.wake()
+	i.wake()
 	return LockInfo{}, nil
 }
 
@@ -133,7 +140,7 @@ func (o *Open) Unlock(a LockArgs) error {
 	if !i.x.locks.Has(l.Owner) {
 		o.owners = slices.DeleteFunc(o.owners, func(k lockKey) bool { return k == l.Owner })
 	}
-	i.x.wake()
+	i.wake()
 	return nil
 }
 
@@ -188,36 +195,16 @@ func (i *Inode) TestLock(a LockArgs) (LockInfo, error) {
 }
 
 // unlockAll drops the locks that were taken through o, which is no longer
-// among x's opens; those of an owner that locked through another open too stay
-// with that. Called with the inode's mu held for writing.
-func (x *extra) unlockAll(o *Open) {
+// among the opens; those of an owner that locked through another open too stay
+// with that. Called with i.mu held for writing.
+func (i *Inode) unlockAll(o *Open) {
+	x := i.x
 	for _, owner := range o.owners {
 		other := slices.ContainsFunc(x.opens, func(p *Open) bool { return slices.Contains(p.owners, owner) })
 		if !other {
 			x.locks.RemoveOwner(owner)
 		}
 	}
-	x.wake()
-}
-
-// wake tells everybody who waits for a lock to try again. Called with the
-// inode's mu held for writing.
-func (x *extra) wake() {
-	for _, w := range x.waiters {
-		close(w.done)
-	}
-	x.waiters = nil
-}
-
-// Cancel says that nobody waits any more. Done need not be closed.
-func (w *Wait) Cancel() {
-	i := w.waiting
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.x != nil {
-		i.x.waiters = slices.DeleteFunc(i.x.waiters, func(v *Wait) bool { return v == w })
-	}
+	x.unqueue(func(w *lockWait) bool { return w.open == o })
+	i.wake()
 }

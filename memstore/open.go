@@ -193,7 +193,7 @@ func (o *Open) Close() {
 		wrote := i.unuse(o)
 		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
 		x.count(o.deny, -1)
-		x.unlockAll(o)
+		i.unlockAll(o)
 		cut := i.unheld()
 		var end *doomed
 		if len(x.opens) == 0 {

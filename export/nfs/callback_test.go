@@ -444,3 +444,48 @@ func TestCallbackSlots(t *testing.T) {
 	c.conns[0].Close()
 	all.Wait()
 }
+
+// Who waits for a lock is told when it may be had, and nobody takes it before
+// him.
+func TestNotifyLock(t *testing.T) {
+	r := start(t, nil)
+	fh := r.create("f")
+	holder, waiter, other := r.connect(t, "holder", true), r.connect(t, "waiter", true), r.connect(t, "other", true)
+	sid := make(map[*live4]nfs4.Stateid)
+	for _, c := range []*live4{holder, waiter, other} {
+		var res nfs4.OpenRes
+		c.must(nfs4.OK, putRootFH(), opening("o", "f", nfs4.ShareBoth, 0, &res))
+		if sid[c] = res.Stateid; res.Flags&nfs4.OpenMayNotifyLock == 0 {
+			t.Errorf("flags of OPEN %#x", res.Flags)
+		}
+	}
+	lock := func(c *live4, kind nfs4.LockType, want nfs4.Status) nfs4.Stateid {
+		t.Helper()
+		var res nfs4.StateidArgs
+		c.must(want, putFH(fh), op{nfs4.OpLock, &nfs4.LockArgs{
+			Type: kind, Length: 10, Stateid: sid[c], NewOwner: true, Owner: nfs4.Owner{Owner: []byte("locker")},
+		}, &res})
+		return res.Stateid
+	}
+	told := make(chan nfs4.CBNotifyLockArgs, 1)
+	waiter.mu.Lock()
+	waiter.answer = func(number nfs4.CBOp, args any) nfs4.Status {
+		told <- args.(nfs4.CBNotifyLockArgs)
+		return nfs4.OK
+	}
+	waiter.mu.Unlock()
+	held := lock(holder, nfs4.LockWrite, nfs4.OK)
+	lock(other, nfs4.LockWrite, nfs4.ErrDenied)
+	lock(waiter, nfs4.LockWriteW, nfs4.ErrDenied)
+	lock(waiter, nfs4.LockWriteW, nfs4.ErrDenied)
+	holder.must(nfs4.OK, putFH(fh), op{nfs4.OpLockU, &nfs4.LockUArgs{Type: nfs4.LockWrite, Stateid: held, Length: 10}, new(nfs4.StateidArgs)})
+	lock(other, nfs4.LockRead, nfs4.ErrDenied)
+	a := <-told
+	if string(a.Owner.Owner) != "locker" || a.Owner.Client != waiter.ex.ClientID || string(a.FH) != string(fh) {
+		t.Errorf("told of %+v", a)
+	}
+	lock(waiter, nfs4.LockWriteW, nfs4.OK)
+	if n := len(other.saw()) + len(holder.saw()); n != 0 || len(waiter.saw()) != 1 {
+		t.Errorf("called with %v, others %d times", waiter.saw(), n)
+	}
+}

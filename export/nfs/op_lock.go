@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
 
 	"ramserver/export/nfs/nfs4"
 	"ramserver/memstore"
 )
 
-// opLock is LOCK, RFC 8881 section 18.10. Who is to wait asks again.
+// opLock is LOCK, RFC 8881 section 18.10. Who is to wait asks again, and keeps his
+// place meanwhile if he can be told when his turn has come.
 func (m *compound) opLock() nfs4.Status {
 	k := m.k
 	var a nfs4.LockArgs
@@ -53,6 +55,9 @@ func (m *compound) opLock() nfs4.Status {
 		}
 	}
 	how.Owner = st.locker
+	if a.Type.Waits() {
+		how.Poll = m.notifyLock(st.locker)
+	}
 	if held, err := st.open.Lock(how); err != nil {
 		if fresh {
 			open.dropLock(st)
@@ -69,6 +74,28 @@ func (m *compound) opLock() nfs4.Status {
 	m.sid = res.Stateid
 	res.Encode(k.w)
 	return nfs4.OK
+}
+
+// notifyLock makes what tells a lock owner that a lock in the current file may be
+// had now (RFC 8881 section 20.11); nil if the client cannot be called.
+func (m *compound) notifyLock(by memstore.LockOwner) func() {
+	cl := m.client
+	if m.minor == nfs4.Minor0 || !cl.callable() {
+		return nil
+	}
+	var fh [handleSize]byte
+	m.k.c.s.mask.put(&fh, m.cur.exp, m.cur.i)
+	return func() {
+		if !cl.s.begin() {
+			return
+		}
+		defer cl.s.running.Done()
+		quit := make(chan struct{})
+		late := time.AfterFunc(memstore.LockTurn, func() { close(quit) })
+		defer late.Stop()
+		args := &nfs4.CBNotifyLockArgs{FH: fh[:], Owner: nfs4.Owner{Client: cl.id, Owner: []byte(by.ID[8:])}}
+		cl.callBack(&cbOp{number: nfs4.OpCBNotifyLock, args: args}, quit)
+	}
 }
 
 // lockRange fills in a range from the wire, where all ones are a length without

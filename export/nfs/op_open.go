@@ -36,6 +36,9 @@ func (m *compound) opOpen() nfs4.Status {
 	switch {
 	case m.minor > nfs4.Minor0:
 		res.Flags |= nfs4.OpenPreserveUnlinked
+		if m.client.callable() {
+			res.Flags |= nfs4.OpenMayNotifyLock
+		}
 	case !o.zero.confirmed.Load():
 		res.Flags |= nfs4.OpenConfirm
 	}

@@ -17,6 +17,9 @@ const (
 // Write reports whether a lock of the type excludes all others.
 func (t LockType) Write() bool { return t == LockWrite || t == LockWriteW }
 
+// Waits reports whether the client will ask again if it does not get the lock.
+func (t LockType) Waits() bool { return t == LockReadW || t == LockWriteW }
+
 func decodeLockType(r *xdr.Reader) LockType {
 	return LockType(enum(r, uint32(LockRead), uint32(LockWriteW)))
 }

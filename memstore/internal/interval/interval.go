@@ -87,15 +87,19 @@ func (s *Set[O]) Conflict(l Lock[O]) (Lock[O], bool) {
 		if !before(k.Start, l.End) {
 			break
 		}
-		if !l.Exclusive && !k.Exclusive || !k.overlaps(l.Start, l.End) || k.Class.apart(l.Class) {
-			continue
+		if k.Forbids(&l) {
+			return *k, true
 		}
-		if k.Owner == l.Owner && k.Kind == l.Kind && (l.Kind == Posix || !l.Exclusive) {
-			continue
-		}
-		return *k, true
 	}
 	return Lock[O]{}, false
+}
+
+// Forbids tells whether l cannot be added to a set that has k.
+func (k *Lock[O]) Forbids(l *Lock[O]) bool {
+	if !l.Exclusive && !k.Exclusive || !k.overlaps(l.Start, l.End) || k.Class.apart(l.Class) {
+		return false
+	}
+	return k.Owner != l.Owner || k.Kind != l.Kind || l.Kind == Exact && l.Exclusive
 }
 
 // ConflictIO returns the first Exact lock that forbids owner to read, or to
