@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"errors"
 	"sync"
 
 	"ramserver/memstore/arena"
@@ -599,7 +600,7 @@ func (f *Fresh) reset() {
 }
 
 // WriteFresh is WriteAt of all of f, without a copy: its pages replace the
-// file's. f is used up whatever the answer.
+// file's. f is used up, unless it answers Wait.
 func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err error) {
 	f.fill()
 	i.lock()
@@ -609,7 +610,9 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 			ch = Changed{i.before(), i.attr()}
 		}
 		i.mu.Unlock()
-		f.Release()
+		if wait := (*Wait)(nil); !errors.As(err, &wait) {
+			f.Release()
+		}
 		return 0, ch, err
 	}
 	ch.Before = i.before()

@@ -91,6 +91,7 @@ func TestLeaseBreaks(t *testing.T) {
 			if err := f.NewFresh(&fresh, 0, slotSize); err != nil {
 				return err
 			}
+			defer fresh.Release()
 			_, _, err := f.WriteFresh(c, nil, &fresh)
 			return err
 		}},

@@ -1,11 +1,15 @@
 package smb
 
-import "ramserver/export/smb/wire"
+import (
+	"ramserver/export/smb/wire"
+	"ramserver/memstore"
+)
 
 // pending is a request that waits for something.
 type pending struct {
-	r    *request
-	stop chan wire.Status // gets the status that ends the wait
+	r     *request
+	fresh *memstore.Fresh  // data of a WRITE, or nil
+	stop  chan wire.Status // gets the status that ends the wait
 }
 
 // maxPending is how many requests of one connection may wait.
@@ -31,6 +35,11 @@ func (r *request) park() (moved bool, err error) {
 	if related {
 		size += int64(len(r.rest))
 	}
+	if r.fresh != nil {
+		for _, s := range r.fresh.Slices {
+			size += int64(len(s))
+		}
+	}
 	c.mu.Lock()
 	many := len(c.pending) >= maxPending
 	c.mu.Unlock()
@@ -49,7 +58,11 @@ func (r *request) park() (moved bool, err error) {
 		q.rest = append([]byte(nil), r.rest...)
 		r.rest = nil
 	}
-	p := &pending{r: q, stop: make(chan wire.Status, 1)}
+	if r.fresh != nil {
+		q.fresh = new(memstore.Fresh)
+		*q.fresh, *r.fresh = *r.fresh, memstore.Fresh{}
+	}
+	p := &pending{r: q, fresh: q.fresh, stop: make(chan wire.Status, 1)}
 
 	r.cutReply()
 	r.interim(id)
@@ -65,6 +78,9 @@ func (r *request) park() (moved bool, err error) {
 		defer c.s.busy.Done()
 		defer c.s.large.give(size)
 		p.run()
+		if p.fresh != nil {
+			p.fresh.Release()
+		}
 	}()
 	return related, nil
 }

@@ -38,14 +38,15 @@ const (
 // work is what a connection needs while it has something to do. An idle one
 // gives it back.
 type work struct {
-	in    []byte        // inSize, and slack
-	out   []byte        // outSize
-	w     wire.Writer   // the batch of replies; begins in out, or in a large buffer
-	large []byte        // the latter, or nil
-	req   request       // the command that is executed
-	view  memstore.View // pages that follow the batch on the wire
-	iov   [][]byte      // the batch and the pages
-	bufs  net.Buffers   // what of iov is not yet sent
+	in    []byte         // inSize, and slack
+	out   []byte         // outSize
+	w     wire.Writer    // the batch of replies; begins in out, or in a large buffer
+	large []byte         // the latter, or nil
+	req   request        // the command that is executed
+	view  memstore.View  // pages that follow the batch on the wire
+	fresh memstore.Fresh // pages that a WRITE is received into
+	iov   [][]byte       // the batch and the pages
+	bufs  net.Buffers    // what of iov is not yet sent
 }
 
 // workSize is what a work counts for in the budget.

@@ -2,7 +2,6 @@ package smb
 
 import (
 	"math"
-	"slices"
 
 	"ramserver/export/smb/wire"
 	"ramserver/memstore"
@@ -29,10 +28,14 @@ func (r *request) read() wire.Status {
 		return wire.StatusInvalidParameter
 	}
 	w, n := r.w, int(q.Length)
+	pages := r.plain() && n > smallIO && r.c.s.large.tryTake(int64(n))
+	if !pages && !r.grow(wire.ReadReplySize+n) {
+		return wire.StatusInsufficientResources
+	}
 	at := len(w.B)
 	wire.AppendReadReply(w, 0)
 	from := len(w.B)
-	if r.plain() && n > smallIO && r.c.s.large.tryTake(int64(n)) {
+	if pages {
 		got, _, _, err := f.data().ReadView(&r.who, f.open, int64(q.Offset), n, &r.c.work.view)
 		if err != nil || got < n {
 			r.c.s.large.give(int64(n - max(got, 0)))
@@ -43,7 +46,6 @@ func (r *request) read() wire.Status {
 		r.pages = got
 		n = got
 	} else {
-		w.B = slices.Grow(w.B, n)
 		got, _, _, err := f.data().ReadAt(&r.who, f.open, w.B[from:from+n], int64(q.Offset))
 		if err != nil {
 			return r.status(err)
@@ -62,14 +64,15 @@ func (r *request) read() wire.Status {
 // plain tells whether the reply may continue in pages of the store: it is the last
 // of its frame, and neither signed nor encrypted.
 func (r *request) plain() bool {
-	return r.rest == nil && r.async == 0 && !r.signed && r.sealed == nil && r.w == &r.c.work.w
+	return r.own && r.rest == nil && !r.signed && r.sealed == nil
 }
 
 // write is WRITE, MS-SMB2 section 3.3.5.13.
 func (r *request) write() wire.Status {
 	var q wire.WriteRequest
-	switch {
-	case !q.Decode(r.msg), len(q.Data) > r.c.maxIO(), !r.paid(len(q.Data)):
+	if r.fresh != nil {
+		q.DecodeHead(r.msg)
+	} else if !q.Decode(r.msg) || len(q.Data) > r.c.maxIO() || !r.paid(len(q.Data)) {
 		return wire.StatusInvalidParameter
 	}
 	f, status := r.file(q.ID)
@@ -96,6 +99,8 @@ func (r *request) write() wire.Status {
 		return wire.StatusInvalidParameter
 	case f.access&rightWriteData == 0 && !r.behindEnd(f, int64(q.Offset)):
 		return wire.StatusAccessDenied
+	case r.fresh != nil:
+		n, _, err = f.data().WriteFresh(&r.who, f.open, r.fresh)
 	default:
 		n, _, err = f.data().WriteAt(&r.who, f.open, q.Data, int64(q.Offset))
 	}
@@ -104,6 +109,36 @@ func (r *request) write() wire.Status {
 	}
 	wire.AppendWriteReply(r.w, n)
 	return wire.StatusOK
+}
+
+// freshMin is the size from which a WRITE's data is received into pages of the
+// store, and what they are multiples of.
+const freshMin = 64 << 10
+
+// freshWrite tells whether the frame of size bytes that begins with head is a
+// WRITE whose n bytes from at on can replace whole pages of i from off on. If not,
+// n is 0. Nobody sees to it yet that this is so when they have arrived.
+func (r *request) freshWrite(head []byte, size int) (i *memstore.Inode, off int64, at, n int) {
+	var h wire.Header
+	var q wire.WriteRequest
+	const no = wire.FlagSigned | wire.FlagRelated | wire.FlagAsync
+	if !h.Decode(head) || h.Command != wire.CommandWrite || h.Flags&no != 0 || h.Next != 0 {
+		return nil, 0, 0, 0
+	}
+	at, n, ok := q.DecodeHead(head)
+	s := r.c.session(h.SessionID)
+	r.h.CreditCharge = h.CreditCharge
+	if !ok || n < freshMin || n%freshMin != 0 || q.Offset%freshMin != 0 || q.Offset > memstore.MaxFileSize-uint64(n) ||
+		at > len(head) || at+n != size || n > r.c.maxIO() || !r.paid(n) || s == nil || s.signer == nil || s.mustSign || s.mustSeal {
+		return nil, 0, 0, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files[q.ID.Volatile]
+	if f == nil || f.open == nil || f.t.mustSeal || f.access&rightWriteData == 0 || f.inode.Type() != memstore.TypeFile {
+		return nil, 0, 0, 0
+	}
+	return f.data(), int64(q.Offset), at, n
 }
 
 // behindEnd tells whether an offset is not in the file's data: who may only append

@@ -186,6 +186,11 @@ func (c *conn) fill() error {
 			return err
 		}
 	}
+	if want >= freshMin {
+		if done, err := c.receive(want - frameSize); done || err != nil {
+			return err
+		}
+	}
 	if err := c.makeRoom(want); err != nil {
 		return err
 	}
@@ -331,6 +336,47 @@ func (c *conn) answer(frame []byte) error {
 		return c.flush()
 	}
 	return nil
+}
+
+// receive is called when a frame of size bytes has begun that is too large to wait
+// for in the buffer. If it is a WRITE that can replace whole pages, and neither
+// signed nor encrypted, its data goes from the socket into new pages of the store,
+// and done is true. A client that stalls meanwhile holds no lock and shows nothing.
+func (c *conn) receive(size int) (done bool, err error) {
+	head := c.buf[c.start+frameSize : c.w]
+	r := &c.work.req
+	i, off, at, n := r.freshWrite(head, size)
+	if n == 0 || !c.s.large.tryTake(int64(n)) {
+		return false, nil
+	}
+	defer c.s.large.give(int64(n))
+	f := &c.work.fresh
+	if i.NewFresh(f, off, n) != nil {
+		return false, nil // a write that is cut short, or what overwrites, may still fit
+	}
+	defer f.Release()
+	if err := c.flush(); err != nil {
+		return false, err
+	}
+	data := head[at:]
+	for _, s := range f.Slices {
+		done := copy(s, data)
+		data = data[done:]
+		for done < len(s) {
+			c.set(stateMidway)
+			n, err := c.read(s[done:])
+			if err != nil {
+				return false, err
+			}
+			done += n
+		}
+	}
+	r.fresh = f
+	err = c.answer(head[:at:at])
+	r.fresh = nil
+	c.start = c.w
+	c.rewind()
+	return true, err
 }
 
 // flush sends the batch and the pages that follow it.

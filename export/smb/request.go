@@ -28,6 +28,8 @@ type request struct {
 	t   *tree    // nil for commands without one
 	who memstore.Caller
 
+	fresh *memstore.Fresh // data of a WRITE that was received into pages
+
 	// What a command sets that ends with StatusPending: it is executed again once
 	// ready has been closed, or a value was taken from it.
 	ready <-chan struct{}

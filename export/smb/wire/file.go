@@ -308,16 +308,29 @@ type WriteRequest struct {
 
 // Decode reads the request's message.
 func (q *WriteRequest) Decode(msg []byte) bool {
+	at, n, ok := q.DecodeHead(msg)
+	if !ok || n > 0 && (at < HeaderSize || at > len(msg) || n > len(msg)-at) {
+		return false
+	}
+	q.Data = nil
+	if n > 0 {
+		q.Data = msg[at:][:n]
+	}
+	return true
+}
+
+// DecodeHead is Decode without the data: those are n bytes at offset at of the
+// message, if it is as long as that.
+func (q *WriteRequest) DecodeHead(msg []byte) (at, n int, ok bool) {
 	r := NewReader(msg)
 	r.Skip(2)
-	at, n := r.Uint16(), r.Uint32()
+	at, n = int(r.Uint16()), int(r.Uint32())
 	q.Offset = r.Uint64()
 	q.ID = r.fileID()
 	q.Channel = r.Uint32()
 	r.Skip(8)
 	q.Flags = r.Uint32()
-	q.Data = r.Buffer(int(at), int(n))
-	return r.OK()
+	return at, n, r.OK()
 }
 
 // AppendWriteReply appends the body of WRITE's reply, MS-SMB2 section 2.2.22.
