@@ -322,3 +322,68 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is decoded is encoded to what decodes to the same, and takes as many
+// bytes as the oracle takes.
+func FuzzDecode(f *testing.F) {
+	for n, c := range arguments {
+		var b bytes.Buffer
+		c.theirs.WriteTo(&b)
+		f.Add(uint8(n), b.Bytes()[4:])
+	}
+	for n, c := range results {
+		var b bytes.Buffer
+		c.theirs.WriteTo(&b)
+		f.Add(uint8(len(arguments)+n), b.Bytes()[8:])
+	}
+	f.Fuzz(func(t *testing.T, which uint8, in []byte) {
+		var like codec
+		var w xdr.Writer // what the oracle needs before it
+		n := int(which)
+		switch {
+		case n < len(arguments):
+			like = arguments[n].ours
+			w.Uint32(uint32(arguments[n].theirs.GetArgop()))
+		case n-len(arguments) < len(results):
+			c := &results[n-len(arguments)]
+			like = c.ours
+			w.Uint32(uint32(c.theirs.GetResop()))
+			w.Uint32(uint32(c.status))
+		default:
+			return
+		}
+		typ := reflect.TypeOf(like).Elem()
+		a, b := reflect.New(typ).Interface().(codec), reflect.New(typ).Interface().(codec)
+		r := xdr.NewReader(in)
+		if a.Decode(&r); r.Err() != nil {
+			return
+		}
+		took := len(in) - r.Len()
+		head := w.Len()
+		msg := bytes.NewReader(append(w.B, in...))
+		var theirs int64
+		var err error
+		if n < len(arguments) {
+			_, theirs, err = nfsv4.ReadNfsArgop4(msg)
+		} else {
+			_, theirs, err = nfsv4.ReadNfsResop4(msg)
+		}
+		if c, is := a.(*CopyArgs); is && c.Servers > 0 {
+			return // nothing behind their number is decoded
+		}
+		if err == nil && int(theirs) != head+took {
+			t.Fatalf("%T takes %d bytes, for the oracle %d", a, took, int(theirs)-head)
+		}
+		w.B = nil
+		a.Encode(&w)
+		r = xdr.NewReader(w.B)
+		if b.Decode(&r); r.Err() != nil || r.Len() != 0 {
+			t.Fatalf("%+v is not read as it is written: %v, %d bytes left", a, r.Err(), r.Len())
+		}
+		// A number of an attribute that nobody knows is not written.
+		var again xdr.Writer
+		if b.Encode(&again); !bytes.Equal(again.B, w.B) {
+			t.Fatalf("%+v is written as\n%x, then as\n%x", a, w.B, again.B)
+		}
+	})
+}
