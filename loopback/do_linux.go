@@ -71,7 +71,11 @@ func (p *Plan) mount(context.Context) error {
 	if p.secret != "" {
 		data += ",password=" + strings.ReplaceAll(p.secret, ",", ",,")
 	}
-	if err := unix.Mount(p.Source, p.Dir, p.Type, 0, data); err != nil {
+	err := unix.Mount(p.Source, p.Dir, p.Type, 0, data)
+	if err == unix.ENODEV || err == unix.EPROTONOSUPPORT {
+		err = fmt.Errorf("%w: %w", ErrNoSuch, err)
+	}
+	if err != nil {
 		return fmt.Errorf("mount(2) of %s at %s, type %s, options %s: %w", p.Source, p.Dir, p.Type, options, err)
 	}
 	return nil
@@ -115,7 +119,7 @@ func (p *Plan) Unmount(ctx context.Context) error {
 
 // forceTime is how long calls of a dead NFS server are failed over and over
 // before the mount is taken out of the tree.
-const forceTime = 2 * time.Second
+const forceTime = 300 * time.Millisecond
 
 // Abandon takes the mount m out of the tree whoever uses it and whether or not
 // the server lives. Calls that wait for the server fail with EIO or ENOTCONN.
@@ -161,9 +165,18 @@ func CleanLost(ctx context.Context, dir string) (bool, error) {
 		return false, err
 	}
 	// Attributes may be in the kernel's cache for ever; this always asks, and a
-	// server that lives but is stuck does not answer.
+	// server that lives but is stuck does not answer. What one that is just dying
+	// had begun fails otherwise.
 	answer := make(chan error, 1)
-	go func() { answer <- unix.Statfs(dir, new(unix.Statfs_t)) }()
+	go func() {
+		for end := time.Now().Add(answerTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			err := unix.Statfs(dir, new(unix.Statfs_t))
+			if err == nil || err == unix.ENOTCONN {
+				answer <- err
+				return
+			}
+		}
+	}()
 	select {
 	case err = <-answer:
 	case <-time.After(answerTime):

@@ -3,6 +3,7 @@ package loopback
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +137,24 @@ func TestUse(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "maps"), []byte(tc.maps), 0o600)
 		if got := use(dir, m); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestHasClient(t *testing.T) {
+	const table = `NV SERVER   PORT USE HOSTNAME
+v3 7f000001  801   1 127.0.0.1
+v4 00000000000000000000000000000001 4e20   2 ::1
+`
+	for _, tc := range []struct {
+		at   string
+		want bool
+	}{
+		{"127.0.0.1:2049", true}, {"127.0.0.1:2050", false}, {"127.0.0.2:2049", false},
+		{"[::1]:20000", true}, {"[::1]:2049", false},
+	} {
+		if got := hasClient(table, netip.MustParseAddrPort(tc.at)); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.at, got, tc.want)
 		}
 	}
 }

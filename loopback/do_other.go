@@ -5,6 +5,7 @@ package loopback
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os/exec"
 )
 
@@ -41,3 +42,6 @@ func (p *Plan) Abandon(ctx context.Context, _ *Mounted) error { return run(ctx, 
 
 // CleanLost is for Linux: elsewhere there is no FUSE.
 func CleanLost(context.Context, string) (bool, error) { return false, nil }
+
+// HasClient is for Linux: elsewhere nobody asks.
+func HasClient(netip.AddrPort) bool { return false }

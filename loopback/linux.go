@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -37,34 +38,59 @@ func (p *Plan) linuxFUSE(w *Want) {
 // linuxNFS plans a mount of nfs(5). With local options it is mount(2) itself:
 // -i calls no mount.nfs, which need not be installed.
 func (p *Plan) linuxNFS(w *Want) {
-	p.Type, p.Source = "nfs", hostInPath(w.Host)+":/"+w.Export
-	p.Checks = []Check{
-		{Kind: NeedRoot, Help: "use sudo"},
-		{NeedFilesystem, "nfs", "modprobe nfsv3; this kernel may have no NFS client at all"},
-	}
 	proto := "tcp"
 	if strings.Contains(w.Host, ":") {
 		proto = "tcp6"
 	}
-	ports := nfsPorts(w)
-	if len(ports) > 0 {
-		ports = append(ports, "mountproto="+proto)
+	p.Source = hostInPath(w.Host) + ":/"
+	if w.Plain3 || !w.Alone {
+		p.Source += w.Export
 	}
-	// Version 3 locks are a program of their own, and on the server's machine
-	// the kernel's lockd has its place: locks stay in the client's kernel.
-	p.Options = join([]string{"vers=3", "proto=" + proto, "nolock"}, ports)
+	p.Checks = []Check{
+		{Kind: NeedRoot, Help: "use sudo"},
+		{NeedFilesystem, "nfs", "modprobe nfsv4, or nfsv3; this kernel may have no NFS client at all"},
+	}
+	if w.Plain3 {
+		p.Type = "nfs"
+		ports := nfsPorts(w)
+		if len(ports) > 0 {
+			ports = append(ports, "mountproto="+proto)
+		}
+		// Version 3 locks are a program of their own, and on the server's machine
+		// the kernel's lockd has its place: locks stay in the client's kernel.
+		p.Options = join([]string{"vers=3", "proto=" + proto, "nolock"}, ports)
+	} else {
+		p.Type = "nfs4"
+		p.Options = []string{"vers=4.2"}
+		if w.Port != 2049 || w.Local {
+			p.Options = append(p.Options, fmt.Sprintf("port=%d", w.Port))
+		}
+	}
 	p.Run = []string{"mount", "-t", "nfs"}
 	if w.Local {
+		if host, err := netip.ParseAddr(w.Host); err == nil {
+			p.Server = netip.AddrPortFrom(host, w.Port)
+		}
+		if !w.Plain3 { // what mount.nfs would add
+			p.Options = append(p.Options, "proto="+proto, "clientaddr="+w.Host)
+		}
 		p.Options = append(p.Options, "hard", fmt.Sprintf("rsize=%d", w.IO), fmt.Sprintf("wsize=%d", w.IO))
 		if w.Conns > 1 {
 			p.Options = append(p.Options, fmt.Sprintf("nconnect=%d", w.Conns))
 		}
 		// Asking again is cheap here, so what others change shows in a second.
 		p.Options = append(p.Options, "actimeo=1", "addr="+w.Host)
-		p.Run = []string{"mount", "-i", "-t", "nfs"}
+		p.Run = []string{"mount", "-i", "-t", p.Type}
 		p.Force = []string{"umount", "-f", "-l", w.Dir}
 	}
 	p.Run = append(p.Run, "-o", strings.Join(p.Options, ","), p.Source, w.Dir)
+	if w.Local && !w.Plain3 {
+		// Only a mount tells whether the kernel has version 4 too.
+		w := *w
+		w.Plain3 = true
+		p.Else = &Plan{System: p.System, Via: p.Via, Dir: p.Dir, Flags: p.Flags}
+		p.Else.linux(&w)
+	}
 }
 
 // linuxSMB plans a mount of cifs. With local options it is mount(2) itself: -i

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -30,6 +31,8 @@ type Want struct {
 	Host   string   // of the server: a name or an address, IPv6 without brackets
 	Port   uint16   // of NFS and MOUNT, or of SMB
 	Bound  bool     // port 111 of the host says where NFS is
+	Plain3 bool     // NFS version 3 also where the system's client has 4.2: Linux
+	Alone  bool     // the server has no other export: version 4's root is this one
 	Root   bool     // root mounts
 	User   string   // of SMB
 	Secret string   // the user's password, if the plan is to be carried out
@@ -55,6 +58,9 @@ type Plan struct {
 	Run     []string `json:"run,omitempty"`   // the command that mounts; FUSE has none
 	Undo    []string `json:"undo"`            // the command that unmounts
 	Force   []string `json:"force"`           // the command that unmounts also when files are open or the server is gone
+	Else    *Plan    `json:"else,omitempty"`  // instead, if Mount answers ErrNoSuch
+
+	Server netip.AddrPort `json:"server,omitzero"` // of NFS on this machine, on Linux
 
 	user, secret string // of SMB; never shown or written down
 }
@@ -80,6 +86,10 @@ const (
 
 // ErrBusy says that files are open or somebody's current folder is in there.
 var ErrBusy = errors.New("is in use")
+
+// ErrNoSuch says that the kernel has no such file system, or not this version of
+// its protocol.
+var ErrNoSuch = errors.New("the kernel has no such client")
 
 // Ways lists how a system can mount, the best first.
 func Ways(system string) []string {
@@ -149,6 +159,9 @@ func (p *Plan) Print(out io.Writer) error {
 		if p.secret != "" {
 			fmt.Fprintf(w, "\twith a password for %s that is not shown\n", p.user)
 		}
+	}
+	if p.Else != nil {
+		fmt.Fprintf(w, "or\t%s\n", p.Else.Command())
 	}
 	if len(p.Flags) > 0 {
 		fmt.Fprintf(w, "\t%s\n", shell(p.System, []string{"mount", "-o", "remount,bind," + strings.Join(p.Flags, ","), p.Dir}))

@@ -2,8 +2,11 @@ package loopback
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,4 +99,26 @@ func isGone(id int) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+const clientTable = "/proc/fs/nfsfs/servers"
+
+// HasClient tells whether the kernel has an NFS client of the server at an
+// address, be it of a mount that is in the tree, of one that was taken out of it
+// and is still used, or of none any more for a moment.
+func HasClient(at netip.AddrPort) bool {
+	table, err := os.ReadFile(clientTable)
+	return err == nil && hasClient(string(table), at)
+}
+
+// hasClient reads lines of version, address, port, count and name, the numbers
+// in hexadecimal digits.
+func hasClient(table string, at netip.AddrPort) bool {
+	addr, port := hex.EncodeToString(at.Addr().AsSlice()), strconv.FormatUint(uint64(at.Port()), 16)
+	for line := range strings.Lines(table) {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == addr && f[2] == port {
+			return true
+		}
+	}
+	return false
 }

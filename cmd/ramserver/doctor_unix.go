@@ -21,12 +21,13 @@ func openFiles() (uint64, bool) {
 
 // tryLock locks a file, and again by another open, which has to be refused.
 func tryLock(path string) error {
-	first, err := os.Open(path)
+	// For writing, since the lock of a file on NFS is one of a range.
+	first, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer first.Close()
-	second, err := os.Open(path)
+	second, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

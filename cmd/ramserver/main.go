@@ -85,6 +85,6 @@ What it holds is lost when it ends: after a restart the store is empty.`,
 	}
 	cmd.PersistentFlags().StringVar(&in.name, "name", "default", "`name` of the server, if several run; that of a mount is made from its folder")
 	cmd.PersistentFlags().StringVar(&in.stateDir, "state-dir", "", "`folder` of control sockets (default /run/ramserver for root, $XDG_RUNTIME_DIR/ramserver for others)")
-	cmd.AddCommand(newMount(&in), newUmount(&in), newServe(&in), newStatus(&in), newStop(&in), newService(&in), newDoctor(), newUser(), newVersion())
+	cmd.AddCommand(newMount(&in), newUmount(&in), newServe(&in), newStatus(&in), newStop(&in), newService(&in), newDoctor(), newUser(), newVersion(), newStandIn())
 	return cmd
 }

@@ -191,6 +191,7 @@ func (m *mountFlags) planVia(p *plan, via, dir string) (err error) {
 	p.mount, err = loopback.New(loopback.Want{
 		System: runtime.GOOS, Via: via, Dir: dir, Export: p.exports[0].name, Flags: m.options,
 		Host: localHost(listen), Port: port, User: user, Secret: secret, Bound: p.portmap == "on", Root: os.Geteuid() == 0,
+		Plain3: p.only3(), Alone: len(p.exports) == 1,
 		Local: true, Conns: min(maxConns, runtime.NumCPU()), IO: min(p.maxIO, 1<<20),
 	})
 	if err == nil && via != loopback.FUSE {

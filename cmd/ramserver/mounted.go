@@ -53,7 +53,16 @@ func (r *running) mountHere(in *instance, stateDir string) error {
 		}
 		r.onClose(func() { os.Remove(m.Plan.Dir) })
 	}
-	if err := r.mountStore(ctx); err != nil {
+	err := r.mountStore(ctx)
+	if errors.Is(err, loopback.ErrNoSuch) && m.Plan.Else != nil {
+		r.log.Info("mounting in another way", "err", err)
+		m.Plan = m.Plan.Else
+		if err := in.write(stateDir, r.self); err != nil {
+			return err
+		}
+		err = r.mountStore(ctx)
+	}
+	if err != nil {
 		return failure{fmt.Errorf("mounting: %w", err)}
 	}
 	r.onClose(func() {
@@ -85,7 +94,9 @@ func (r *running) mountStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
 	m.at = at
+	m.mu.Unlock()
 	go func() {
 		defer close(m.gone)
 		if m.wait != nil {

@@ -9,20 +9,26 @@ import (
 	"ramserver/loopback"
 )
 
-// mountCommands says how a client of each system mounts the first of the
-// exports, which are several or one. bound says that port 111 tells clients
-// where NFS is.
-func mountCommands(listen []netip.AddrPort, name string, several, bound bool) string {
+// mountCommands says how a client of each system mounts the first export. bound
+// says that port 111 tells clients where NFS is.
+func (p *plan) mountCommands(listen []netip.AddrPort, bound bool) string {
 	host, port := mountHost(listen)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Linux:    sudo mount -t nfs -o %s %s /mnt\n", version4(port), source4(host, name, several))
-	for _, c := range []struct{ title, system, as, dir string }{
-		{"      or", "linux", "sudo ", "/mnt"},
-		{"macOS:  ", "darwin", "sudo ", "/path/to/folder"},
-		{"Windows:", "windows", "", "R:"},
+	for _, c := range []struct {
+		title, system, as, dir string
+		plain3                 bool
+	}{
+		{"Linux:  ", "linux", "sudo ", "/mnt", false},
+		{"      or", "linux", "sudo ", "/mnt", true},
+		{"macOS:  ", "darwin", "sudo ", "/path/to/folder", true},
+		{"Windows:", "windows", "", "R:", true},
 	} {
+		if p.only3() && !c.plain3 {
+			continue
+		}
 		p, err := loopback.New(loopback.Want{
-			System: c.system, Via: loopback.NFS, Dir: c.dir, Export: name, Host: host, Port: port, Bound: bound, Root: true,
+			System: c.system, Via: loopback.NFS, Dir: c.dir, Export: p.exports[0].name, Host: host, Port: port, Bound: bound, Root: true,
+			Plain3: c.plain3, Alone: len(p.exports) == 1,
 		})
 		if err != nil {
 			fmt.Fprintf(&b, "%s  %v\n", c.title, err)
@@ -58,25 +64,8 @@ func smbCommands(listen []netip.AddrPort, name, user string) string {
 	return b.String()
 }
 
-// version4 is the options for NFS version 4, which needs no other port.
-func version4(port uint16) string {
-	if port == 2049 {
-		return "vers=4.2"
-	}
-	return fmt.Sprintf("vers=4.2,port=%d", port)
-}
-
-// source4 is what version 4 mounts: the root is the only export itself, or the
-// folder of them all.
-func source4(host, name string, several bool) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if several {
-		return host + ":/" + name
-	}
-	return host + ":/"
-}
+// only3 tells whether the engine has no version of NFS but 3.
+func (p *plan) only3() bool { return p.engine != "native" }
 
 // mountHost picks the address that most clients reach: one that other
 // machines can use before loopback, IPv4 before IPv6.

@@ -184,14 +184,18 @@ func TestMountCommands(t *testing.T) {
 			"Windows:  not with these settings",
 		}},
 		{"127.0.0.1:12049", false, true, []string{"vers=4.2,port=12049 127.0.0.1:/ ", "port=12049,mountport=12049", "Windows:  not with"}},
-		{"[::1]:2049", false, true, []string{"[::1]:/ /mnt", "[::1]:/ramdisk", "Windows:  not with"}},
+		{"[::1]:2049", false, true, []string{"'[::1]:/' /mnt", "'[::1]:/ramdisk'", "Windows:  not with"}},
 		{"127.0.0.1:2049 10.0.0.5:2049 [fd00::1]:2049", false, true, []string{" 10.0.0.5:/ramdisk"}},
 	} {
 		var listen []netip.AddrPort
 		for l := range strings.FieldsSeq(tc.listen) {
 			listen = append(listen, netip.MustParseAddrPort(l))
 		}
-		got := mountCommands(listen, "ramdisk", tc.several, tc.bound)
+		p := &plan{engine: "native", exports: []exportPlan{{name: "ramdisk"}}}
+		if tc.several {
+			p.exports = append(p.exports, exportPlan{name: "other"})
+		}
+		got := p.mountCommands(listen, tc.bound)
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", tc.listen, want, got)

@@ -147,6 +147,10 @@ func serve(in *instance, p *plan, out, logs io.Writer) error {
 	if e := r.unmount(true); e != nil {
 		r.log.Error("unmounting", "err", e)
 	}
+	left := false
+	if r.mounted != nil && r.mounted.Plan.Server.IsValid() && r.native != nil {
+		left = !farewell(r.native, r.mounted.Plan.Server)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if r.smb != nil {
@@ -154,6 +158,14 @@ func serve(in *instance, p *plan, out, logs io.Writer) error {
 	}
 	if e := r.engine.Shutdown(ctx); e != nil {
 		r.log.Warn("requests were cut off", "after", drainTime, "err", e)
+	}
+	if left {
+		// Its files are still in use; the port is free now.
+		if release, e := startStandIn(r.mounted.Plan.Server); e != nil {
+			r.log.Error("programs that still use the mount will wait in vain", "err", e)
+		} else {
+			release()
+		}
 	}
 	r.close()
 	ended(err != nil)
@@ -462,7 +474,8 @@ func newLog(p *plan, w io.Writer) *slog.Logger {
 // greet says what is served and how to mount it. The last line is what a
 // script can wait for.
 func (r *running) greet(out io.Writer) {
-	if p := r.plan.mount; p != nil {
+	if r.mounted != nil {
+		p := r.mounted.Plan
 		fmt.Fprintf(out, "ramserver %s: %s of memory at %s, by %s: %s\n", version(), r.plan.sizes(), p.Dir, p.Via, strings.Join(append(p.Options, p.Flags...), ","))
 	}
 	if len(r.listen) > 0 {
@@ -491,7 +504,7 @@ func (r *running) greet(out io.Writer) {
 	}
 	fmt.Fprintf(out, "The store is empty, and will be empty again after a restart.\n")
 	if r.plan.network {
-		fmt.Fprint(out, "\n"+mountCommands(r.addrs(), r.plan.exports[0].name, len(r.plan.exports) > 1, r.portmap.Serves()))
+		fmt.Fprint(out, "\n"+r.plan.mountCommands(r.addrs(), r.portmap.Serves()))
 		for _, e := range r.plan.exports[1:] {
 			fmt.Fprintf(out, "          or /%s\n", e.name)
 		}

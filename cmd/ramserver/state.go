@@ -174,6 +174,13 @@ func (m *mount) cleanUp() (bool, error) {
 	}
 	there := found != nil && found.Is(m.Plan)
 	if there {
+		if m.Plan.Server.IsValid() {
+			release, err := startStandIn(m.Plan.Server)
+			if err != nil {
+				return false, err
+			}
+			defer release()
+		}
 		if err := m.Plan.Abandon(ctx, found); err != nil {
 			return false, err
 		}

@@ -327,6 +327,16 @@ func TestExports(t *testing.T) {
 	})
 }
 
+// TestMountCommand has "ramserver mount" and its server in the guest itself.
+func TestMountCommand(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"4.2", "3"} {
+		t.Run(version, func(t *testing.T) {
+			newNetwork(t).guest(8*time.Minute, "mount.sh", "vers="+version)
+		})
+	}
+}
+
 // TestLibnfs uses a client that is not Linux's: libnfs, from within the network.
 func TestLibnfs(t *testing.T) {
 	t.Parallel()
