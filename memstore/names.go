@@ -12,7 +12,7 @@ type ExistRule uint8
 // Rules for Create. The last two are for files.
 const (
 	ExistFail     ExistRule = iota // ErrExist
-	ExistOpen                      // take the file; Set.Size is applied, the rest of Set is not
+	ExistOpen                      // take the file; Set.Size is applied if it is 0, the rest of Set is not
 	ExistVerifier                  // take the file if the same Verifier made it
 )
 
@@ -25,6 +25,11 @@ type Create struct {
 	Target       string    // of a symlink
 	Major, Minor uint32    // of a device
 	Open         *OpenArgs // open it in the same step
+}
+
+// truncates tells whether a file that is there already becomes empty.
+func (a *Create) truncates() bool {
+	return a.Exist == ExistOpen && a.Set.Mask&SetSize != 0 && a.Set.Size == 0
 }
 
 // Created is what Create made or took.
@@ -51,7 +56,7 @@ func (d *Inode) Create(c *Caller, name string, a *Create) (Created, error) {
 		if r.New {
 			d.notify(name, r.Inode.named(), WatchAdded)
 			d.s.settle(c, Stale{Inode: d, Name: name})
-		} else if a.Set.Mask&SetSize != 0 {
+		} else if a.truncates() {
 			r.Inode.changed(WatchWrite)
 			d.s.settle(c, Stale{Inode: r.Inode, Data: true})
 		}
@@ -228,7 +233,7 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 		if i.typ != TypeFile {
 			return cut, ErrExist
 		}
-		if a.Open != nil && !i.permits(c, a.Open.Access&^AccessDelete) {
+		if a.Open != nil && !i.opens(c, a.Open) {
 			return cut, ErrAccess
 		}
 		if a.Open != nil {
@@ -236,8 +241,8 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 				return cut, err
 			}
 		}
-		if a.Set.Mask&SetSize != 0 {
-			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize, Size: a.Set.Size}, now()); err != nil {
+		if a.truncates() {
+			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize}, now()); err != nil {
 				return cut, err
 			}
 		}

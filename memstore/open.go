@@ -18,6 +18,9 @@ type OpenArgs struct {
 	// Again says that the holder had the file open until now, without telling
 	// the store: its owner needs no permission, whatever the mode has become.
 	Again bool
+	// ByExecute lets who may execute a file open it for reading too, to page it
+	// in, where a protocol has no other open for that.
+	ByExecute bool
 }
 
 // Open is one open file. It keeps the file's data when the last name goes, and
@@ -48,13 +51,23 @@ func (i *Inode) Open(c *Caller, a OpenArgs) (*Open, error) {
 	if i.dead {
 		return nil, ErrStale
 	}
-	if !i.permits(c, a.Access&^AccessDelete) && !(a.Again && i.owns(c)) {
+	if !i.opens(c, &a) && !(a.Again && i.owns(c)) {
 		return nil, ErrAccess
 	}
 	if i.typ == TypeDir && a.Access&AccessWrite != 0 {
 		return nil, ErrIsDir
 	}
 	return i.open(c, a)
+}
+
+// opens tells whether the mode gives the caller what an open asks for. Called
+// with i.mu held.
+func (i *Inode) opens(c *Caller, a *OpenArgs) bool {
+	want := a.Access &^ AccessDelete
+	if i.permits(c, want) {
+		return true
+	}
+	return a.ByExecute && i.typ == TypeFile && want&AccessRead != 0 && i.permits(c, want&^AccessRead|AccessExecute)
 }
 
 // open is Open after the check of permissions. Called with i.mu held for

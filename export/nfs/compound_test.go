@@ -21,10 +21,13 @@ type op struct {
 }
 
 // call4 is a COMPOUND of a minor version, as root, without a record mark.
-func call4(xid, minor uint32, ops ...op) []byte {
+func call4(xid, minor uint32, ops ...op) []byte { return call4As(0, xid, minor, ops...) }
+
+// call4As is call4 as a user, who is alone in a group.
+func call4As(uid, xid, minor uint32, ops ...op) []byte {
 	var w xdr.Writer
 	h := rpc.Call{XID: xid, Program: rpc.ProgramNFS, Version: nfs4.Version, Procedure: nfs4.ProcCompound,
-		Cred: rpc.Cred{Flavor: rpc.AuthSys, Machine: "test"}}
+		Cred: rpc.Cred{Flavor: rpc.AuthSys, Machine: "test", UID: uid, GID: uid}}
 	h.Encode(&w)
 	head := nfs4.CompoundArgs{Tag: []byte("tag"), Minor: minor, Count: uint32(len(ops))}
 	head.Encode(&w)
@@ -99,7 +102,13 @@ func run4(t testing.TB, s *Server, minor uint32, ops ...op) (nfs4.Status, int) {
 // send4 executes one COMPOUND on a connection of its own.
 func send4(t testing.TB, s *Server, minor uint32, ops ...op) (nfs4.Status, int) {
 	t.Helper()
-	replies, err := converse(t, s, bytes.NewReader(calls(call4(1, minor, ops...))))
+	return send4As(t, s, 0, minor, ops...)
+}
+
+// send4As is send4 as a user.
+func send4As(t testing.TB, s *Server, uid, minor uint32, ops ...op) (nfs4.Status, int) {
+	t.Helper()
+	replies, err := converse(t, s, bytes.NewReader(calls(call4As(uid, 1, minor, ops...))))
 	if len(replies) != 1 {
 		t.Fatalf("%d replies (%v)", len(replies), err)
 	}

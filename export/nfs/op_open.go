@@ -31,7 +31,8 @@ func (m *compound) opOpen() nfs4.Status {
 	if m.cur.exp.ReadOnly && (a.Create || access&nfs4.ShareWrite != 0) {
 		return nfs4.ErrROFS
 	}
-	how := memstore.OpenArgs{Access: shares(access), Deny: shares(a.Deny), Owner: o}
+	// Execute is permission enough to read (RFC 8881 section 6.2.1.3.1).
+	how := memstore.OpenArgs{Access: shares(access), Deny: shares(a.Deny), Owner: o, ByExecute: true}
 	res := nfs4.OpenRes{Flags: nfs4.OpenLockTypePOSIX}
 	switch {
 	case m.minor > nfs4.Minor0:
@@ -198,14 +199,9 @@ func (m *compound) openCreating(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 		create.Set.Mode = defaultMode
 	}
 	res.Set = a.Attr.Mask
-	var grow memstore.SetAttr // only of a new file
 	switch a.Mode {
 	case nfs4.Unchecked:
 		create.Exist = memstore.ExistOpen
-		if create.Set.Mask&memstore.SetSize != 0 && create.Set.Size != 0 {
-			grow = memstore.SetAttr{Mask: memstore.SetSize, Size: create.Set.Size}
-			create.Set.Mask &^= memstore.SetSize
-		}
 	case nfs4.Exclusive41:
 		if !a.Attr.Mask.AndNot(exclusive).Empty() {
 			return nil, nfs4.ErrInval
@@ -231,17 +227,11 @@ func (m *compound) openCreating(a *nfs4.OpenArgs, how *memstore.OpenArgs, res *n
 		}
 		return nil, status
 	}
-	switch {
-	case made.New && grow.Mask != 0:
-		if _, err := made.Inode.SetAttr(who, made.Open, &grow); err != nil {
-			made.Open.Close()
-			return nil, m.fail(err)
+	if !made.New && a.Mode == nfs4.Unchecked {
+		// Of these attributes only a size of 0 is for a file that is there.
+		if res.Set = res.Set.And(nfs4.Bits(nfs4.AttrSize)); create.Set.Size != 0 {
+			res.Set.Clear(nfs4.AttrSize)
 		}
-	case made.New:
-	case a.Mode == nfs4.Unchecked && grow.Mask == 0:
-		res.Set = res.Set.And(nfs4.Bits(nfs4.AttrSize))
-	case a.Mode == nfs4.Unchecked:
-		res.Set = nfs4.Bitmap{}
 	}
 	res.Dir = change(&made.Dir)
 	return made.Open, nfs4.OK

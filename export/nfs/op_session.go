@@ -1,6 +1,15 @@
 package nfs
 
-import "ramserver/export/nfs/nfs4"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+
+	"ramserver/export"
+	"ramserver/export/nfs/nfs4"
+)
 
 // The operations on clients and sessions of minor versions 1 and 2.
 
@@ -60,9 +69,10 @@ func (m *compound) opExchangeID() nfs4.Status {
 			return status
 		}
 	}
+	name := k.serverOwner()
 	res := nfs4.ExchangeIDRes{
 		ClientID: cl.id, Seq: cl.sequence + 1, Flags: nfs4.ExchgIDUseNonPNFS,
-		ServerMajor: cs.name, Scope: cs.name,
+		ServerMajor: name, Scope: name,
 	}
 	if cs.records[owner].confirmed == cl {
 		res.Flags |= nfs4.ExchgIDConfirmedR
@@ -71,54 +81,95 @@ func (m *compound) opExchangeID() nfs4.Status {
 	return nfs4.OK
 }
 
-// opCreateSession is CREATE_SESSION, RFC 8881 section 18.36.
+// serverName is what a server on a machine with some stores is called: the same
+// after a restart.
+func serverName(exports *export.Table) [sha256.Size]byte {
+	h := sha256.New()
+	host, _ := os.Hostname()
+	machine, _ := os.ReadFile("/etc/machine-id") // copies of a machine often have one hostname
+	fmt.Fprintf(h, "ramserver nfs\x00%s\x00%s", host, machine)
+	for _, e := range exports.All() {
+		fmt.Fprintf(h, "\x00%d %d", e.ID, e.Store.ID())
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// serverOwner is what the server calls itself to a client. Sessions of servers
+// with one name are taken for sessions of one (RFC 8881 section 2.10.5), so
+// another port has another name.
+func (k *call) serverOwner() []byte {
+	port := 0
+	if a, ok := k.c.nc.LocalAddr().(*net.TCPAddr); ok {
+		port = a.Port
+	}
+	name := sha256.Sum256(binary.BigEndian.AppendUint16(k.c.s.name[:], uint16(port)))
+	return name[:16]
+}
+
+// opCreateSession is CREATE_SESSION, RFC 8881 section 18.36. The client id has one
+// slot for it, which keeps errors too.
 func (m *compound) opCreateSession() nfs4.Status {
 	k := m.k
 	var a nfs4.CreateSessionArgs
 	if a.Decode(&k.args); !k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	if a.Flags&^(nfs4.SessionPersist|nfs4.SessionConnBackChan|nfs4.SessionConnRDMA) != 0 {
-		return nfs4.ErrInval
-	}
-	s := k.c.s
-	cs := s.clients
+	cs := k.c.s.clients
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cl := cs.client(a.ClientID)
 	switch {
 	case cl == nil || cl.zero != nil:
 		return nfs4.ErrStaleClientID
-	case a.Seq == cl.sequence && cl.created.Seq == a.Seq && cl.created.Session != (nfs4.SessionID{}):
+	case a.Seq == cl.sequence && cl.created != (nfs4.CreateSessionRes{}):
 		cl.created.Encode(k.w)
 		return nfs4.OK
+	case a.Seq == cl.sequence && cl.refused != nfs4.OK:
+		return cl.refused
 	case a.Seq != cl.sequence+1:
 		return nfs4.ErrSeqMisordered
 	case cl.who != k.principal() && cs.records[cl.owner].confirmed != cl:
 		return nfs4.ErrClidInUse
 	}
-	fore, status := grant(a.Fore, uint32(s.maxRecord), maxSlots)
+	res, status := m.createSession(cl, &a)
+	if status == nfs4.ErrDelay {
+		return status // nothing has happened
+	}
+	cl.sequence, cl.created, cl.refused = a.Seq, res, status
 	if status != nfs4.OK {
 		return status
+	}
+	res.Encode(k.w)
+	return nfs4.OK
+}
+
+// createSession makes the session that a client asks for, which confirms the
+// client. Called with clients.mu held.
+func (m *compound) createSession(cl *client4, a *nfs4.CreateSessionArgs) (res nfs4.CreateSessionRes, status nfs4.Status) {
+	if a.Flags&^(nfs4.SessionPersist|nfs4.SessionConnBackChan|nfs4.SessionConnRDMA) != 0 {
+		return res, nfs4.ErrInval
+	}
+	s := m.k.c.s
+	fore, status := grant(a.Fore, uint32(s.maxRecord), maxSlots)
+	if status != nfs4.OK {
+		return res, status
 	}
 	back, status := grant(a.Back, uint32(s.maxRecord), maxBackSlots)
 	if status != nfs4.OK {
-		return status
+		return res, status
 	}
-	sess, status := cs.newSession(cl, m.minor, fore, back)
+	sess, status := s.clients.newSession(cl, m.minor, fore, back)
 	if status != nfs4.OK {
-		return status
+		return res, status
 	}
-	cs.confirm(cl)
+	s.clients.confirm(cl)
 	cl.renew()
-	cl.sequence = a.Seq
-	cl.created = nfs4.CreateSessionRes{Session: sess.id, Seq: a.Seq, Fore: sess.fore, Back: back}
+	res = nfs4.CreateSessionRes{Session: sess.id, Seq: a.Seq, Fore: sess.fore, Back: back}
 	if sess.setCallback(a.CBProgram, a.Sec) && a.Flags&nfs4.SessionConnBackChan != 0 {
-		cl.created.Flags = nfs4.SessionConnBackChan
-		sess.bind(k.c)
+		res.Flags = nfs4.SessionConnBackChan
+		sess.bind(m.k.c)
 	}
-	cl.created.Encode(k.w)
-	return nfs4.OK
+	return res, nfs4.OK
 }
 
 // opSequence is SEQUENCE, RFC 8881 section 18.46.

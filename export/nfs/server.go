@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,7 +74,8 @@ type Server struct {
 	trace     bool
 	maxRecord int // bytes of a record
 	maxConns  int
-	verifier  uint64 // of WRITE and COMMIT: another one at every start
+	verifier  uint64            // of WRITE and COMMIT: another one at every start
+	name      [sha256.Size]byte // see serverName
 	mask      handleMask
 	replays   *replayCache
 	mounts    mountList
@@ -265,6 +267,7 @@ func NewServer(cfg Config) (*Server, error) {
 		trace:     cfg.Trace && cfg.Log != nil && cfg.Log.Enabled(context.Background(), slog.LevelDebug),
 		maxRecord: cfg.MaxIO + overhead,
 		maxConns:  cfg.MaxConns,
+		name:      serverName(cfg.Exports),
 		mask:      newHandleMask(),
 		replays:   newReplayCache(),
 		kick:      make(chan struct{}, 1),

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ type client4Test struct {
 	id   uint64
 	sess nfs4.SessionID
 	seq  uint32
+	uid  uint32 // as whom it calls in the session
 }
 
 var channel = nfs4.ChannelAttrs{MaxRequest: 1 << 20, MaxResponse: 1 << 20, MaxResponseCached: 4096, MaxOps: maxOps, MaxRequests: 1}
@@ -55,7 +57,7 @@ func (c *client4Test) sequence(cache bool) op {
 func (c *client4Test) run(ops ...op) (nfs4.Status, int) {
 	c.t.Helper()
 	c.seq++
-	status, n := send4(c.t, c.s, nfs4.Minor2, append([]op{c.sequence(true)}, ops...)...)
+	status, n := send4As(c.t, c.s, c.uid, nfs4.Minor2, append([]op{c.sequence(true)}, ops...)...)
 	return status, n - 1
 }
 
@@ -84,6 +86,13 @@ func TestSession(t *testing.T) {
 	if made != replayed {
 		t.Errorf("a session is %+v, and when it is asked for again %+v", made, replayed)
 	}
+	wrong := nfs4.CreateSessionArgs{ClientID: ex.ClientID, Seq: ex.Seq + 1, Fore: channel, Back: channel, Flags: 8}
+	must(nfs4.ErrInval, op{nfs4.OpCreateSession, &wrong, nil})
+	must(nfs4.ErrInval, createSession(ex.ClientID, ex.Seq+1, &made)) // a retransmission, as far as anybody knows
+	must(nfs4.ErrSeqMisordered, createSession(ex.ClientID, ex.Seq, &replayed))
+	must(nfs4.OK, createSession(ex.ClientID, ex.Seq+2, &replayed))
+	must(nfs4.OK, op{nfs4.OpDestroySession, &replayed.Session, nil})
+	ex.Seq += 2
 	must(nfs4.OK, exchangeID("one", 1, &again))
 	if again.ClientID != ex.ClientID || again.Flags&nfs4.ExchgIDConfirmedR == 0 || again.Seq != ex.Seq+1 {
 		t.Errorf("the same client is %+v, then %+v", ex, again)
@@ -134,6 +143,32 @@ func TestSession(t *testing.T) {
 	must(nfs4.ErrStaleClientID, op{nfs4.OpDestroyClientID, &nfs4.ClientID{ID: c.id}, nil})
 	if n := len(s.clients.records); n != 0 || s.clients.client(c.id) != nil {
 		t.Errorf("%d clients are left", n)
+	}
+}
+
+// A server that starts again is the same one to its clients; one with other
+// stores is not.
+func TestServerOwner(t *testing.T) {
+	owner := func(store string) string {
+		s, err := NewServer(Config{Exports: newTable(t, exportOf(newStore(t, store), "ramdisk"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Shutdown(t.Context()) })
+		var ex nfs4.ExchangeIDRes
+		if status, _ := send4(t, s, nfs4.Minor1, exchangeID("one", 1, &ex)); status != nfs4.OK {
+			t.Fatal(status)
+		}
+		if !bytes.Equal(ex.ServerMajor, ex.Scope) || len(ex.Scope) == 0 {
+			t.Errorf("server owner %x, scope %x", ex.ServerMajor, ex.Scope)
+		}
+		return string(ex.ServerMajor)
+	}
+	if a, b := owner("a"), owner("a"); a != b {
+		t.Errorf("server owner %x, and after a restart %x", a, b)
+	}
+	if a, b := owner("a"), owner("b"); a == b {
+		t.Errorf("two stores have one server owner, %x", a)
 	}
 }
 
@@ -248,6 +283,24 @@ func TestOpen(t *testing.T) {
 	one.must(nfs4.OK, putRootFH(), creating("h", nfs4.Unchecked, 0, &res))
 	one.must(nfs4.OK, putRootFH(), op{nfs4.OpRemove, &nfs4.Name{Name: "h"}, new(nfs4.DirRes)})
 
+	// Of what UNCHECKED asks for, a file that is there gets only a size of 0.
+	var size nfs4.Fattr
+	sized := func(n uint64, res *nfs4.OpenRes) op {
+		o := creating("g", nfs4.Unchecked, 0, res)
+		o.args.(*nfs4.OpenArgs).Attr = nfs4.Fattr{Mask: nfs4.Bits(nfs4.AttrSize), Vals: uint64s{n}.bytes()}
+		return o
+	}
+	one.must(nfs4.OK, putRootFH(), opening("o", "g", w, 0, &res), write4(nfs4.CurrentStateid, "text"), closing(nfs4.CurrentStateid))
+	for _, tt := range []struct {
+		asked, becomes uint64
+		set            nfs4.Bitmap
+	}{{2, 4, nfs4.Bitmap{}}, {9, 4, nfs4.Bitmap{}}, {0, 0, nfs4.Bits(nfs4.AttrSize)}} {
+		one.must(nfs4.OK, putRootFH(), sized(tt.asked, &res), getAttr(&size, nfs4.AttrSize), closing(nfs4.CurrentStateid))
+		if !bytes.Equal(size.Vals, uint64s{tt.becomes}.bytes()) || res.Set != tt.set {
+			t.Errorf("OPEN with size %d: %x, said to have set %v; want %d, %v", tt.asked, size.Vals, res.Set, tt.becomes, tt.set)
+		}
+	}
+
 	// The client starts anew: what it had open is closed.
 	if n := s.clients.count.Load(); n != 1 {
 		t.Errorf("%d states, want 1", n)
@@ -256,6 +309,42 @@ func TestOpen(t *testing.T) {
 	one.must(nfs4.ErrBadSession)
 	if n := s.clients.count.Load(); n != 0 {
 		t.Errorf("%d states are left", n)
+	}
+}
+
+// Who may execute a file has to read it for that. There is no way to say so in
+// OPEN, and READ is not asked again.
+func TestOpenToExecute(t *testing.T) {
+	s, root, file := newServer(t)
+	mode := func(v uint32) op {
+		return op{nfs4.OpSetAttr, &nfs4.SetAttrArgs{Attr: nfs4.Fattr{Mask: nfs4.Bits(nfs4.AttrMode), Vals: binary.BigEndian.AppendUint32(nil, v)}}, new(nfs4.SetAttrRes)}
+	}
+	owner, user := open4(t, s, "root", 1), open4(t, s, "user", 1)
+	user.uid = 1000
+	for _, tt := range []struct {
+		mode, access uint32
+		want         nfs4.Status
+	}{
+		{0o444, nfs4.ShareRead, nfs4.OK},
+		{0o111, nfs4.ShareRead, nfs4.OK},
+		{0o110, nfs4.ShareRead, nfs4.ErrAccess},
+		{0o222, nfs4.ShareRead, nfs4.ErrAccess},
+		{0o333, nfs4.ShareBoth, nfs4.OK},
+		{0o111, nfs4.ShareBoth, nfs4.ErrAccess},
+		{0o111, nfs4.ShareWrite, nfs4.ErrAccess},
+		{0o222, nfs4.ShareWrite, nfs4.OK},
+	} {
+		owner.must(nfs4.OK, putFH(file), mode(tt.mode))
+		ops := []op{putFH(root), opening("o", "f", tt.access, 0, new(nfs4.OpenRes))}
+		if tt.want == nfs4.OK {
+			if tt.access&nfs4.ShareRead != 0 {
+				ops = append(ops, read4(nfs4.CurrentStateid, new(nfs4.ReadRes)))
+			}
+			ops = append(ops, closing(nfs4.CurrentStateid))
+		}
+		if status, _ := user.run(ops...); status != tt.want {
+			t.Errorf("a file with mode %#o opened for %d: %v, want %v", tt.mode, tt.access, status, tt.want)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package nfs
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	mathrand "math/rand/v2"
 	"net/netip"
@@ -40,7 +39,6 @@ const (
 type clients struct {
 	expiry int64         // (c) seconds
 	now    *atomic.Int64 // (c) Server.now
-	name   []byte        // (c) of the server, to its clients: server owner and scope
 	boot   uint8         // (c) in client ids and stateids: tells most of an earlier server's
 
 	all      table[client4]
@@ -104,7 +102,8 @@ type client4 struct {
 	flags atomic.Uint32 // (a) of SEQUENCE, in all its sessions
 
 	sequence uint32                // (clients.mu) of the last CREATE_SESSION
-	created  nfs4.CreateSessionRes // (clients.mu) its results
+	created  nfs4.CreateSessionRes // (clients.mu) its results, zero if it failed
+	refused  nfs4.Status           // (clients.mu) why it failed
 
 	mu        sync.Mutex
 	reclaimed bool                  // (mu) RECLAIM_COMPLETE was called
@@ -170,8 +169,7 @@ type openOwner struct {
 // newClients makes the empty set. A client has expired when it gave no sign of
 // life for expiry seconds; memory bounds what is kept of replies, in bytes.
 func newClients(s *Server, expiry int64, memory int64) *clients {
-	cs := &clients{expiry: expiry, now: &s.now, running: &s.running, done: s.done, name: make([]byte, 16), records: make(map[clientName]*record)}
-	rand.Read(cs.name)
+	cs := &clients{expiry: expiry, now: &s.now, running: &s.running, done: s.done, records: make(map[clientName]*record)}
 	cs.boot = uint8(1 + random64()%255)
 	cs.memory.Store(memory)
 	return cs
