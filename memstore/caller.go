@@ -1,5 +1,7 @@
 package memstore
 
+import "sync/atomic"
+
 // Cred is on whose behalf a call runs: POSIX ids, after the export's squash.
 // Uid 0 passes every permission check.
 type Cred struct {
@@ -28,6 +30,24 @@ type Holder struct {
 	// CachesAttrs says that the holder's leases cover the attributes too, as
 	// NFSv4's delegations do (RFC 8881 section 10.4) and SMB's leases do not.
 	CachesAttrs bool
+	// Expired says that the holder was not heard of for long. It keeps what it
+	// holds until that is in another's way: then Drop is called, without a lock,
+	// which ends all of it, unless the holder is back.
+	Expired atomic.Bool
+	Drop    func()
+}
+
+// expired tells whether what h holds is to go. h may be nil.
+func (h *Holder) expired() bool { return h != nil && h.Expired.Load() }
+
+// drop ends what the holder holds, and returns what to wait for until it has.
+func (h *Holder) drop() *Wait {
+	w := &Wait{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		h.Drop()
+	}()
+	return w
 }
 
 // Caller accompanies every call that a client causes. It is not kept beyond

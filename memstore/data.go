@@ -73,8 +73,10 @@ func (i *Inode) mayAccess(c *Caller, o *Open, want Access, off, end int64) error
 	if i.x == nil {
 		return nil
 	}
-	if o == nil && i.x.denies(want) {
-		return i.violation(c)
+	if o == nil {
+		if by := i.x.denies(want); by != nil {
+			return i.violation(c, by)
+		}
 	}
 	if _, hit := i.x.locks.ConflictIO(lockKey{open: o}, uint64(off), uint64(end-off), want&AccessWrite != 0); hit {
 		return ErrLocked

@@ -59,6 +59,14 @@ type lockKey struct {
 	owner LockOwner
 }
 
+// holder is whose the ranges are, or nil.
+func (k lockKey) holder() *Holder {
+	if k.open != nil {
+		return k.open.holder
+	}
+	return k.owner.Holder
+}
+
 // lock is a as the set of ranges knows it, on behalf of o.
 func (a LockArgs) lock(o *Open) interval.Lock[lockKey] {
 	l := interval.Lock[lockKey]{
@@ -101,6 +109,9 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 		c, hit = x.reserved(&l)
 	}
 	if hit {
+		if h := c.Owner.holder(); h.expired() {
+			return lockInfo(c), h.drop()
+		}
 		if w := i.queue(o, l, a); w != nil {
 			return lockInfo(c), w
 		}
@@ -189,6 +200,9 @@ func (i *Inode) TestLock(a LockArgs) (LockInfo, error) {
 		return LockInfo{}, w
 	}
 	if l, hit := i.x.locks.Conflict(a.lock(nil)); hit {
+		if h := l.Owner.holder(); h.expired() {
+			return lockInfo(l), h.drop()
+		}
 		return lockInfo(l), ErrLocked
 	}
 	return LockInfo{}, nil

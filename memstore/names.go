@@ -481,12 +481,12 @@ func (i *Inode) mayUnname(c *Caller) error {
 	if i.x == nil {
 		return nil
 	}
-	denying := i.x.deny[2]
-	if o := c.Open; o != nil && o.inode == i && !o.closed && o.deny&AccessDelete != 0 {
-		denying--
-	}
-	if denying > 0 {
-		return i.violation(c)
+	if i.x.deny[2] > 0 {
+		for _, o := range i.x.opens {
+			if o != c.Open && o.deny&AccessDelete != 0 {
+				return i.violation(c, o)
+			}
+		}
 	}
 	if w := i.breakLeases(c, opUnname); w != nil {
 		return w

@@ -131,16 +131,19 @@ func (i *Inode) shares(c *Caller, self *Open, a OpenArgs) error {
 	}
 	for _, o := range i.x.opens {
 		if o != self && (o.deny&a.Access != 0 || o.access&a.Deny != 0) {
-			return i.violation(c)
+			return i.violation(c, o)
 		}
 	}
 	return nil
 }
 
-// violation is the answer to what another open's share mode forbids. That open
-// may be one that its holder only caches, and closes when it is asked for that
-// (MS-FSA 2.1.5.1.2). Called with i.mu held.
-func (i *Inode) violation(c *Caller) error {
+// violation is the answer to what the share mode of o forbids. That open may be
+// one that its holder only caches, and closes when it is asked for that (MS-FSA
+// 2.1.5.1.2). Called with i.mu held.
+func (i *Inode) violation(c *Caller, o *Open) error {
+	if o.holder.expired() {
+		return o.holder.drop()
+	}
 	if w := i.breakLeases(c, opShare); w != nil {
 		return w
 	}
@@ -155,11 +158,18 @@ func (x *extra) count(deny Access, n int) {
 	}
 }
 
-// denies tells whether any open denies one of want to others.
-func (x *extra) denies(want Access) bool {
-	return want&AccessRead != 0 && x.deny[0] > 0 ||
+// denies returns an open that denies one of want to others, or nil.
+func (x *extra) denies(want Access) *Open {
+	if want&AccessRead != 0 && x.deny[0] > 0 ||
 		want&AccessWrite != 0 && x.deny[1] > 0 ||
-		want&AccessDelete != 0 && x.deny[2] > 0
+		want&AccessDelete != 0 && x.deny[2] > 0 {
+		for _, o := range x.opens {
+			if o.deny&want != 0 {
+				return o
+			}
+		}
+	}
+	return nil
 }
 
 // Inode is the file that is open.

@@ -222,6 +222,7 @@ func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Stat
 		cl.zero = new(client40)
 	}
 	cl.holder.Name, cl.holder.CachesAttrs = "nfs client "+k.c.peer.Addr().String(), true
+	cl.holder.Drop = func() { cs.dropExpired(cl) }
 	cl.renew()
 	cs.all.put(index, cl)
 	r := cs.records[owner]
@@ -306,7 +307,7 @@ func (cs *clients) drop(cl *client4) {
 func (cs *clients) dropExpired(cl *client4) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cl.expired() {
+	if cl.holder.Expired.Store(cl.expired()); cl.expired() {
 		cs.drop(cl)
 	}
 }
@@ -339,7 +340,8 @@ func (cs *clients) makeRoom() bool {
 }
 
 // sweep drops clients that have expired. One that holds something gets as much
-// time again: it may only have lost its connection.
+// time again, unless that is in another's way: it may only have lost its
+// connection.
 func (cs *clients) sweep() {
 	cs.all.each(func(cl *client4) {
 		if cl.zero != nil {
@@ -348,6 +350,7 @@ func (cs *clients) sweep() {
 		if !cl.expired() {
 			return
 		}
+		cl.holder.Expired.Store(true)
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
 		if idle := cl.idle(); idle > 2*cs.expiry || idle > cs.expiry && !cl.holds() {
@@ -367,6 +370,7 @@ func (cl *client4) expired() bool { return cl.idle() > cl.s.expiry }
 func (cl *client4) renew() {
 	if now := cl.s.now.Load(); cl.seen.Load() != now {
 		cl.seen.Store(now)
+		cl.holder.Expired.Store(false)
 	}
 }
 
