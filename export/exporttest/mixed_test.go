@@ -18,7 +18,7 @@ import (
 // sharer is a session of a protocol in which files are opened and locked.
 type sharer interface {
 	session
-	open(h handle, access, deny memstore.Access) (opened, error)
+	open(dir handle, name string, access, deny memstore.Access) (opened, error)
 }
 
 // opened is an open file. Locks are an owner's; length 0 is to the end of any
@@ -48,6 +48,8 @@ func mixed(t *testing.T) func(protocol string) sharer {
 			return storeSession{st, &memstore.Caller{Cred: root, Holder: &memstore.Holder{Name: "test"}}}
 		case "nfs3":
 			return enterNFS3(t, addr, root)
+		case "nfs40":
+			return enterNFS4(t, addr, nfs4.Minor0, root)
 		case "nfs4":
 			return enterNFS4(t, addr, nfs4.Minor2, root)
 		}
@@ -61,6 +63,7 @@ func mixed(t *testing.T) func(protocol string) sharer {
 var protocols = []struct{ name, shareRefused, lockRefused string }{
 	{"store", "share violation", "locked"},
 	{"nfs3", "acces", "acces"},
+	{"nfs40", "locked", "locked"},
 	{"nfs4", "locked", "locked"},
 }
 
@@ -150,11 +153,11 @@ func (m *mix) do(s sharer, who, verb string, args []string) (string, error) {
 	}
 	path := who + " " + args[0]
 	if verb == "open" {
-		h, err := m.find(args[0])
+		dir, name, err := m.place(args[0])
 		if err != nil {
 			return "", err
 		}
-		o, err := s.open(h, shareBits(args, "access="), shareBits(args, "deny="))
+		o, err := s.open(dir, name, shareBits(args, "access="), shareBits(args, "deny="))
 		if err == nil {
 			m.opens[path] = o
 		}
@@ -220,7 +223,11 @@ type storeOpen struct {
 	o *memstore.Open
 }
 
-func (s storeSession) open(h handle, access, deny memstore.Access) (opened, error) {
+func (s storeSession) open(dir handle, name string, access, deny memstore.Access) (opened, error) {
+	h, err := s.lookup(dir, name)
+	if err != nil {
+		return nil, err
+	}
 	o, err := h.(*memstore.Inode).Open(s.c, memstore.OpenArgs{Access: access, Deny: deny})
 	return storeOpen{s, o}, err
 }
@@ -283,7 +290,11 @@ type nfs3Open struct {
 	shared nfs3.NLMShareArgs
 }
 
-func (s nfsSession) open(h handle, access, deny memstore.Access) (opened, error) {
+func (s nfsSession) open(dir handle, name string, access, deny memstore.Access) (opened, error) {
+	h, err := s.lookup(dir, name)
+	if err != nil {
+		return nil, err
+	}
 	o := &nfs3Open{s: s, h: h.([]byte), caller: fmt.Sprintf("host-%p", s.c)}
 	return o, o.change(access, deny)
 }
@@ -365,6 +376,8 @@ func (o *nfs3Open) close() error {
 // nfs4Open is an OPEN, and what its owners have locked by it.
 type nfs4Open struct {
 	s     nfs4Session
+	dir   []byte
+	name  string
 	h     []byte
 	sid   nfs4.Stateid
 	locks map[string]nfs4.Stateid // by owner
@@ -380,16 +393,16 @@ func shareOf(a memstore.Access) (bits uint32) {
 	return bits
 }
 
-func (s nfs4Session) open(h handle, access, deny memstore.Access) (opened, error) {
-	o := &nfs4Open{s: s, h: h.([]byte), locks: map[string]nfs4.Stateid{}}
+func (s nfs4Session) open(dir handle, name string, access, deny memstore.Access) (opened, error) {
+	o := &nfs4Open{s: s, dir: dir.([]byte), name: name, locks: map[string]nfs4.Stateid{}}
 	return o, o.openAgain(access, deny)
 }
 
 func (o *nfs4Open) openAgain(access, deny memstore.Access) error {
-	res, _, err := o.s.s.Open(o.h, nfs4.OpenArgs{Access: shareOf(access), Deny: shareOf(deny), Claim: nfs4.ClaimFH,
+	res, h, err := o.s.s.Open(o.dir, nfs4.OpenArgs{Access: shareOf(access), Deny: shareOf(deny), Name: o.name,
 		Owner: nfs4.Owner{Owner: []byte("opener")}})
 	if err == nil {
-		o.sid = res.Stateid
+		o.h, o.sid = h, res.Stateid
 	}
 	return err
 }

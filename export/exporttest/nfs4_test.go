@@ -14,10 +14,11 @@ import (
 	"ramserver/memstore"
 )
 
-// nfs4Session is NFS version 4 in a session.
+// nfs4Session is NFS version 4, from minor version 1 on in a session.
 type nfs4Session struct {
-	s *client.Session
-	h []byte
+	s     *client.Session
+	h     []byte
+	minor uint32
 }
 
 // clientNames numbers the clients of version 4, each of which needs a name.
@@ -29,7 +30,13 @@ func enterNFS4(t *testing.T, addr string, minor uint32, cred memstore.Cred) nfs4
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	s, err := c.Session(client.SessionOptions{Owner: fmt.Sprint("client ", clientNames.Add(1)), Minor: minor})
+	name := fmt.Sprint("client ", clientNames.Add(1))
+	var s *client.Session
+	if minor == nfs4.Minor0 {
+		s, err = c.Minor0(name, 1)
+	} else {
+		s, err = c.Session(client.SessionOptions{Owner: name, Minor: minor})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +44,7 @@ func enterNFS4(t *testing.T, addr string, minor uint32, cred memstore.Cred) nfs4
 	if err != nil {
 		t.Fatal(err)
 	}
-	return nfs4Session{s, root}
+	return nfs4Session{s, root, minor}
 }
 
 func (s nfs4Session) root() handle { return s.h }
@@ -164,6 +171,9 @@ func (s nfs4Session) create(dir handle, name string, c memstore.Create) error {
 		a.Mode = nfs4.Guarded
 	case memstore.ExistVerifier:
 		a.Mode = nfs4.Exclusive41
+		if s.minor == nfs4.Minor0 {
+			a.Mode = nfs4.Exclusive
+		}
 	}
 	res, fh, err := s.s.Open(d, a)
 	if err != nil {

@@ -29,6 +29,10 @@ var targets = []target{
 		addr := startNFS(t, newStore(t), native)
 		return func(c memstore.Cred) session { return enterNFS4(t, addr, nfs4.Minor1, c) }
 	}},
+	{nfs40, func(t *testing.T) func(memstore.Cred) session {
+		addr := startNFS(t, newStore(t), native)
+		return func(c memstore.Cred) session { return enterNFS4(t, addr, nfs4.Minor0, c) }
+	}},
 	{goNFS, func(t *testing.T) func(memstore.Cred) session {
 		addr := startNFS(t, newStore(t), func(table *export.Table) (server, error) {
 			return gonfs.NewServer(gonfs.Config{Exports: table})

@@ -1,4 +1,4 @@
-// Package client is a small client of NFS versions 3, 4.1 and 4.2 that works on the
+// Package client is a small client of NFS versions 3 and 4 that works on the
 // wire: no cache, no retransmission, no reconnection. Suites call its procedures
 // one by one; benchmarks drive thousands of calls through [Client.Run], or
 // [Session.Run] of version 4.

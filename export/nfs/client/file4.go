@@ -162,6 +162,9 @@ func (s *Session) Access(fh []byte, want uint32) (res nfs4.AccessRes, err error)
 
 // Open is OPEN in dir, or with CLAIM_FH of it, and GETFH: the handle of the file.
 func (s *Session) Open(dir []byte, a nfs4.OpenArgs) (res nfs4.OpenRes, fh []byte, err error) {
+	if s.zero != nil {
+		return s.open0(dir, a)
+	}
 	var got nfs4.FH
 	err = s.file(dir, Op{nfs4.OpOpen, &a, &res}, Op{nfs4.OpGetFH, nil, &got})
 	return res, got.FH, err
@@ -170,13 +173,25 @@ func (s *Session) Open(dir []byte, a nfs4.OpenArgs) (res nfs4.OpenRes, fh []byte
 // OpenDowngrade is OPEN_DOWNGRADE.
 func (s *Session) OpenDowngrade(fh []byte, sid nfs4.Stateid, access, deny uint32) (nfs4.Stateid, error) {
 	var res nfs4.StateidArgs
-	err := s.file(fh, Op{nfs4.OpOpenDowngrade, &nfs4.OpenDowngradeArgs{Stateid: sid, Access: access, Deny: deny}, &res})
+	args := nfs4.OpenDowngradeArgs{Stateid: sid, Access: access, Deny: deny}
+	err := s.state(fh, sid, &args.Seq, Op{nfs4.OpOpenDowngrade, &args, &res}, &res)
 	return res.Stateid, err
 }
 
 // CloseFile is CLOSE.
 func (s *Session) CloseFile(fh []byte, sid nfs4.Stateid) error {
-	return s.file(fh, Op{nfs4.OpClose, &nfs4.CloseArgs{Stateid: sid}, new(nfs4.StateidArgs)})
+	var res nfs4.StateidArgs
+	args := nfs4.CloseArgs{Stateid: sid}
+	return s.state(fh, sid, &args.Seq, Op{nfs4.OpClose, &args, &res}, &res)
+}
+
+// state makes a COMPOUND of an operation on the state that sid names, with a
+// number in minor version 0.
+func (s *Session) state(fh []byte, sid nfs4.Stateid, number *uint32, op Op, res *nfs4.StateidArgs) error {
+	if s.zero != nil {
+		return s.state0(fh, sid, number, op, res)
+	}
+	return s.file(fh, op)
 }
 
 // Read is READ.
@@ -239,6 +254,9 @@ func (s *Session) ReadDir(dir []byte, a nfs4.ReadDirArgs) (res nfs4.ReadDirRes, 
 
 // Lock is LOCK. What is in the way stands in the [OpError].
 func (s *Session) Lock(fh []byte, a nfs4.LockArgs) (nfs4.Stateid, error) {
+	if s.zero != nil {
+		return s.lock0(fh, a)
+	}
 	var res nfs4.StateidArgs
 	err := s.file(fh, Op{nfs4.OpLock, &a, &res})
 	return res.Stateid, err
@@ -246,13 +264,14 @@ func (s *Session) Lock(fh []byte, a nfs4.LockArgs) (nfs4.Stateid, error) {
 
 // LockT is LOCKT. What is in the way stands in the [OpError].
 func (s *Session) LockT(fh []byte, a nfs4.LockTArgs) error {
+	a.Owner.Client = s.ClientID // which counts in minor version 0 only
 	return s.file(fh, Op{nfs4.OpLockT, &a, nil})
 }
 
 // LockU is LOCKU.
 func (s *Session) LockU(fh []byte, a nfs4.LockUArgs) (nfs4.Stateid, error) {
 	var res nfs4.StateidArgs
-	err := s.file(fh, Op{nfs4.OpLockU, &a, &res})
+	err := s.state(fh, a.Stateid, &a.Seq, Op{nfs4.OpLockU, &a, &res}, &res)
 	return res.Stateid, err
 }
 

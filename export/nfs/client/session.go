@@ -115,6 +115,7 @@ type Session struct {
 
 	mu   sync.Mutex // held over a whole exchange
 	seqs []uint32   // (mu) of the last compound, by slot
+	zero *minor0    // (mu) nil but in minor version 0
 }
 
 // SessionOptions says what session a client asks for.
@@ -166,6 +167,9 @@ func (s *Session) Close() error {
 func (s *Session) Do(ops ...Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.zero != nil {
+		return s.c.Compound(nfs4.Minor0, ops...)
+	}
 	s.seqs[0]++
 	var res nfs4.SequenceRes
 	seq := nfs4.SequenceArgs{Session: s.Info.Session, Seq: s.seqs[0], CacheThis: slices.ContainsFunc(ops, Op.once)}
