@@ -32,8 +32,9 @@ const (
 
 	// NFS3 is what a Linux NFSv3 client cannot offer, whatever the server does.
 	NFS3 = Local | Xattr | HoleSearch | Fallocate | KeepSize | Tmpfile | RenameFlags | BirthTime
-	// NFS41 and NFS42 are the same of version 4.1, and 4.2, which has added the
-	// operations for what is missing there.
+	// NFS40, NFS41 and NFS42 are the same of versions 4.0, 4.1, and 4.2, which has
+	// added the operations for what is missing there.
+	NFS40 = NFS3
 	NFS41 = NFS3
 	NFS42 = Local | KeepSize | Tmpfile | RenameFlags | BirthTime
 )
@@ -45,7 +46,7 @@ var featureNames = []struct {
 	{"root", Root}, {"local", Local}, {"locks", Locks}, {"xattr", Xattr},
 	{"holes", HoleSearch}, {"fallocate", Fallocate}, {"keepsize", KeepSize}, {"tmpfile", Tmpfile},
 	{"renameflags", RenameFlags}, {"direct", DirectIO}, {"btime", BirthTime},
-	{"nfs3", NFS3}, {"nfs4.1", NFS41}, {"nfs4.2", NFS42},
+	{"nfs3", NFS3}, {"nfs4.0", NFS40}, {"nfs4.1", NFS41}, {"nfs4.2", NFS42},
 }
 
 // ParseFeatures reads a comma-separated list of features, such as "nfs3,root".
