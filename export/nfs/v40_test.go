@@ -3,17 +3,24 @@ package nfs
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/xdr"
+	"ramserver/memstore"
 )
 
 // client40Test is a client of minor version 0.
 type client40Test struct {
 	t   testing.TB
 	s   *Server
+	nc  net.Conn // nil: each COMPOUND has a connection of its own
 	uid uint32
 	xid uint32
 	id  uint64
@@ -23,11 +30,17 @@ type client40Test struct {
 func open40(t testing.TB, s *Server, name string, verf uint64) *client40Test {
 	t.Helper()
 	c := &client40Test{t: t, s: s, xid: 1000}
+	c.begin(name, verf)
+	return c
+}
+
+// begin makes the client known.
+func (c *client40Test) begin(name string, verf uint64) {
+	c.t.Helper()
 	var res nfs4.ClientConfirm
 	c.must(nfs4.OK, setClientID(name, verf, &res))
 	c.must(nfs4.OK, confirmClientID(res))
 	c.id = res.ID
-	return c
 }
 
 func setClientID(name string, verf uint64, res *nfs4.ClientConfirm) op {
@@ -52,6 +65,16 @@ func (c *client40Test) again(ops ...op) (nfs4.Status, int) {
 	if c.uid != 0 {
 		const uid = 24 + 8 + 4 + 4 + 4 // header, flavor, length, stamp, "test"
 		binary.BigEndian.PutUint32(call[uid:], c.uid)
+	}
+	if c.nc != nil {
+		if _, err := c.nc.Write(calls(call)); err != nil {
+			c.t.Fatal(err)
+		}
+		reply, err := client.ReadRecord(c.nc)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return results4(c.t, reply, ops...)
 	}
 	replies, err := converse(c.t, c.s, bytes.NewReader(calls(call)))
 	if len(replies) != 1 {
@@ -467,5 +490,115 @@ func TestRetransmission40(t *testing.T) {
 			t.Errorf("%s again: %v", tt.what, status)
 		}
 		c.must(tt.other, tt.ops...)
+	}
+}
+
+// A client and its owners are known for a while after their last sign of life.
+func TestExpiry40(t *testing.T) {
+	const expiry = 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		r, end := startPiped(t, func(cfg *Config) { cfg.ClientExpiry = expiry })
+		defer end()
+		if _, err := r.store.Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile}); err != nil {
+			t.Fatal(err)
+		}
+		var res nfs4.OpenRes
+		c, idle := open40(t, r.s, "one", 1), open40(t, r.s, "idle", 1)
+		sid := c.open("keeps", "f")
+		gone := c.open("closes", "f")
+		c.must(nfs4.OK, putRootFH(), lookup("f"), closing40(gone, 3))
+		c.must(nfs4.OK, putRootFH(), c.opening("never confirms", 1, "f", nfs4.ShareRead, 0, &res))
+		if n := r.s.clients.count.Load(); n != 3+2+1 { // owners, opens, and one that was closed just now
+			t.Errorf("%d states and owners, want 6", n)
+		}
+
+		// Whatever names the client or what it holds is a sign of life.
+		for n := range 6 {
+			time.Sleep(expiry / 2)
+			if n%2 == 0 {
+				c.must(nfs4.OK, renew(c.id))
+			} else {
+				c.must(nfs4.OK, putRootFH(), lookup("f"), read4(sid, new(nfs4.ReadRes)))
+			}
+		}
+		if n := r.s.clients.count.Load(); n != 2 {
+			t.Errorf("%d states and owners, want 2: who has nothing open is forgotten", n)
+		}
+		c.must(nfs4.OK, putRootFH(), c.opening("closes", 99, "f", nfs4.ShareRead, 0, &res))
+		if res.Flags&nfs4.OpenConfirm == 0 {
+			t.Error("an owner that was forgotten need not confirm")
+		}
+		c.must(nfs4.ErrBadStateid, putRootFH(), lookup("f"), closing40(gone, 3))
+		c.must(nfs4.ErrExpired, renew(idle.id))
+
+		time.Sleep(2*expiry + 3*time.Second)
+		c.must(nfs4.ErrExpired, renew(c.id))
+		c.must(nfs4.ErrExpired, putRootFH(), c.opening("keeps", 3, "f", nfs4.ShareRead, 0, nil))
+		c.must(nfs4.ErrExpired, putRootFH(), lookup("f"), read4(sid, nil))
+		c.must(nfs4.ErrExpired, putRootFH(), lookup("f"), closing40(sid, 3))
+		sid.Other[0]++ // another server's
+		c.must(nfs4.ErrStaleStateid, putRootFH(), lookup("f"), closing40(sid, 3))
+		c.must(nfs4.ErrStaleClientID, renew(c.id^1<<56))
+		if n := r.s.clients.count.Load(); n != 0 || len(r.s.clients.records) != 0 {
+			t.Errorf("%d states and owners of %d clients are left", n, len(r.s.clients.records))
+		}
+		c.begin("one", 1)
+		c.open("keeps", "f")
+	})
+}
+
+// An OPEN that has to wait for another client is one step of its owner, whether
+// it is had in the end or not.
+func TestParked40(t *testing.T) {
+	for _, gives := range []bool{true, false} {
+		t.Run(fmt.Sprint(gives), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, end := startPiped(t, nil)
+				defer end()
+				if _, err := r.store.Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile}); err != nil {
+					t.Fatal(err)
+				}
+				holder := r.connect(t, "holder", true)
+				if gives {
+					holder.answer = holder.returning()
+				}
+				open, _ := holder.open("f", nfs4.ShareRead)
+				if open.Delegation.Type != nfs4.DelegateRead {
+					t.Fatalf("got %+v", open.Delegation)
+				}
+				nc, err := r.connection()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				c := &client40Test{t: t, s: r.s, nc: nc, xid: 1}
+				c.begin("one", 1)
+				var res, again nfs4.OpenRes
+				var sid nfs4.StateidArgs
+				c.must(nfs4.OK, putRootFH(), c.opening("o", 1, "f", nfs4.ShareRead, 0, &res))
+				c.must(nfs4.OK, putRootFH(), lookup("f"), confirming(res.Stateid, 2, &sid))
+
+				want := nfs4.ErrDelay
+				if gives {
+					want = nfs4.OK
+				}
+				began := time.Now()
+				c.must(want, putRootFH(), c.opening("o", 3, "f", nfs4.ShareWrite, 0, &res))
+				if took := time.Since(began); !gives && took < parkTime || gives && took >= parkTime {
+					t.Errorf("answered after %v", took)
+				}
+				c.must(want, putRootFH(), c.opening("o", 3, "f", nfs4.ShareWrite, 0, &again))
+				if gives && again != res {
+					t.Errorf("again it is %+v, want %+v", again, res)
+				}
+				if !gives {
+					time.Sleep(DefaultClientExpiry + 3*time.Second) // it is revoked
+				}
+				c.must(nfs4.OK, putRootFH(), c.opening("o", 4, "f", nfs4.ShareWrite, 0, &res))
+				if res.Stateid.Other != sid.Stateid.Other {
+					t.Errorf("opened %v, then %v", sid, res.Stateid)
+				}
+			})
+		})
 	}
 }
