@@ -12,10 +12,10 @@ const keptAttrs = wire.AttrReadOnly | wire.AttrHidden | wire.AttrSystem | wire.A
 
 // server is the caller for what the client may do by its open, whatever the mode
 // says.
-func (r *request) server() memstore.Caller {
+func (r *request) server() *memstore.Caller {
 	c := r.who
 	c.Cred = memstore.Cred{}
-	return c
+	return &c
 }
 
 // dosAttrs are all attributes of an inode as clients see them.
@@ -61,7 +61,7 @@ func infoOf(a *memstore.Attr) wire.FileInfo {
 		f.Directory = true
 		f.Links = 1 // names of it, not of what is below
 	case memstore.TypeFile:
-		f.Size, f.Allocation = uint64(a.Size), uint64(a.Used)
+		f.Size, f.Allocation = uint64(a.Size), uint64(a.Used+wire.SectorSize-1)&^(wire.SectorSize-1)
 	}
 	return f
 }
@@ -80,7 +80,10 @@ func (r *request) maxRights(dir, i *memstore.Inode, a *memstore.Attr) uint32 {
 		switch {
 		case c.UID == a.UID:
 			bits >>= 6
-			rights = rightWriteDAC | rightWriteOwner | rightWriteAttrs | rightWriteEA
+			rights = rightWriteDAC // who may change the mode, gets the rest by that
+			if bits&2 != 0 {
+				rights |= rightWriteOwner
+			}
 		case c.Member(a.GID):
 			bits >>= 3
 		}
@@ -89,6 +92,9 @@ func (r *request) maxRights(dir, i *memstore.Inode, a *memstore.Attr) uint32 {
 			bits |= 1 // programs of Windows have no mode that says so
 		}
 		rights |= modeRights(bits, isDir)
+		if bits&2 != 0 {
+			rights |= rightDeleteChild // means nothing for a file, and is asked for
+		}
 		if dir != nil && dir.MayRemove(c, i) == nil {
 			rights |= rightDelete
 		}

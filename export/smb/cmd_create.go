@@ -26,6 +26,9 @@ const (
 	maxImpersonation = 3
 )
 
+// newAttrs are the attributes that a new file gets from its CREATE.
+const newAttrs = keptAttrs &^ (wire.AttrSparse | wire.AttrNotIndexed)
+
 // mapGeneric replaces generic rights by those that they stand for, MS-SMB2 section
 // 2.2.13.1.1.
 func mapGeneric(access uint32) uint32 {
@@ -54,7 +57,8 @@ type creating struct {
 
 	descriptor []byte // of a new file
 	eas        []byte
-	maxAccess  bool // are asked for
+	allocation uint64 // bytes, of a file that is new or replaced
+	maxAccess  bool   // are asked for
 	diskID     bool
 }
 
@@ -79,6 +83,14 @@ func (r *request) create() wire.Status {
 	if status != wire.StatusOK {
 		return status
 	}
+	if k.action != wire.ActionOpened && k.allocation > 0 && k.attr.Type == memstore.TypeFile {
+		ch, err := k.open.Inode().Allocate(r.server(), nil, 0, int64(min(k.allocation, memstore.MaxFileSize)), true)
+		if err != nil {
+			k.open.Close()
+			return r.status(err)
+		}
+		k.attr = ch.After
+	}
 	f := &file{
 		open: k.open, inode: k.inode, dir: k.dir, name: k.name, stream: k.stream, access: k.granted, options: q.Options,
 		deleteOnClose: q.Options&wire.OptDeleteOnClose != 0,
@@ -98,13 +110,13 @@ func (k *creating) check() wire.Status {
 	switch {
 	case q.Impersonation > maxImpersonation:
 		return wire.StatusInvalidImpersonation
+	case q.Access == 0, q.Access&badRights != 0:
+		return wire.StatusAccessDenied
 	case q.Disposition > wire.FileOverwriteIf, q.Options&badOptions != 0, q.Attributes&badAttrs != 0,
 		q.Share&^(wire.ShareRead|wire.ShareWrite|wire.ShareDelete) != 0, q.Options&both == both:
 		return wire.StatusInvalidParameter
 	case q.Options&lackOptions != 0:
 		return wire.StatusNotSupported
-	case q.Access == 0, q.Access&badRights != 0:
-		return wire.StatusAccessDenied
 	case q.Access&rightSystem != 0:
 		return wire.StatusPrivilegeNotHeld
 	case q.Options&wire.OptDirectory != 0 && (q.Disposition == wire.FileSupersede || q.Disposition >= wire.FileOverwrite):
@@ -127,7 +139,9 @@ func (k *creating) check() wire.Status {
 		case "AlSi":
 			if len(c.Data) != 8 {
 				status = wire.StatusInvalidParameter
+				return
 			}
+			k.allocation = binary.LittleEndian.Uint64(c.Data)
 		}
 	})
 	if !ok {
@@ -235,7 +249,7 @@ func (k *creating) take() wire.Status {
 		case need&(rightWriteData|rightAppend) != 0:
 			return wire.StatusAccessDenied
 		}
-		most &^= rightWriteData | rightAppend
+		most &^= rightWriteData | rightAppend | rightDeleteChild
 	}
 	if need&^(most|rightMaximum) != 0 {
 		return wire.StatusAccessDenied
@@ -276,7 +290,7 @@ func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 	r := k.r
 	ch, err := k.inode.SetAttr(&r.who, k.open, &memstore.SetAttr{
 		Mask: memstore.SetSize | memstore.SetLocked | memstore.SetDOS,
-		DOS:  uint16(k.attrs&keptAttrs | wire.AttrArchive),
+		DOS:  uint16(k.attrs&newAttrs | wire.AttrArchive),
 	})
 	k.attr = ch.After
 	if err == nil && args.Access != k.args().Access {
@@ -321,14 +335,17 @@ func (k *creating) args() memstore.OpenArgs {
 // make makes a file or a directory.
 func (k *creating) make() wire.Status {
 	q, r := k.q, k.r
-	if r.t.exp.ReadOnly {
+	switch {
+	case r.t.exp.ReadOnly:
 		return wire.StatusMediaWriteProtected
+	case k.attrs&wire.AttrEncrypted != 0:
+		return wire.StatusAccessDenied // nothing is
 	}
 	a := memstore.Create{Type: memstore.TypeFile, Set: memstore.SetAttr{
-		Mask: memstore.SetMode | memstore.SetDOS, Mode: newFileMode, DOS: uint16(k.attrs&keptAttrs | wire.AttrArchive),
+		Mask: memstore.SetMode | memstore.SetDOS, Mode: newFileMode, DOS: uint16(k.attrs&newAttrs | wire.AttrArchive),
 	}}
 	if q.Options&wire.OptDirectory != 0 {
-		a.Type, a.Set.Mode, a.Set.DOS = memstore.TypeDir, newDirMode, uint16(k.attrs&keptAttrs)
+		a.Type, a.Set.Mode, a.Set.DOS = memstore.TypeDir, newDirMode, uint16(k.attrs&newAttrs)
 	} else if k.attrs&wire.AttrReadOnly != 0 && q.Options&wire.OptDeleteOnClose != 0 {
 		return wire.StatusCannotDelete
 	}

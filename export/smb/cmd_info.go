@@ -145,7 +145,10 @@ func (r *request) queryFS(f *file, q *wire.QueryInfoRequest) wire.Status {
 // querySecurity answers with the security descriptor that the mode is. MS-SMB2
 // section 3.3.5.20.3.
 func (r *request) querySecurity(f *file, q *wire.QueryInfoRequest) wire.Status {
-	need := uint32(rightReadControl)
+	need := uint32(0)
+	if q.Additional&(secOwner|secGroup|secDACL) != 0 {
+		need = rightReadControl
+	}
 	if q.Additional&secSACL != 0 {
 		need |= rightSystem
 	}

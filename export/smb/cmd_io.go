@@ -22,9 +22,9 @@ func (r *request) read() wire.Status {
 		return r.readPipe(f, &q)
 	case f.access&(rightReadData|rightExecute) == 0:
 		return wire.StatusAccessDenied
-	case f.inode.Type() != memstore.TypeFile:
+	case f.data().Type() != memstore.TypeFile:
 		return wire.StatusInvalidDeviceRequest
-	case q.Offset > math.MaxInt64-MaxIO:
+	case q.Offset > math.MaxInt64-uint64(q.Length):
 		return wire.StatusInvalidParameter
 	}
 	w, n := r.w, int(q.Length)
@@ -57,6 +57,7 @@ func (r *request) read() wire.Status {
 		r.dropPages()
 		return wire.StatusEndOfFile
 	}
+	f.position = q.Offset + uint64(n)
 	w.B[at+4], w.B[at+5], w.B[at+6], w.B[at+7] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	return wire.StatusOK
 }
@@ -87,14 +88,13 @@ func (r *request) write() wire.Status {
 		return wire.StatusOK
 	case f.access&(rightWriteData|rightAppend) == 0:
 		return wire.StatusAccessDenied
-	case f.inode.Type() != memstore.TypeFile:
+	case f.data().Type() != memstore.TypeFile:
 		return wire.StatusInvalidDeviceRequest
 	}
 	var n int
+	var ch memstore.Changed
 	var err error
 	switch {
-	case q.Offset == math.MaxUint64: // the end of the file
-		_, n, _, err = f.data().Append(&r.who, f.open, q.Data)
 	case q.Offset > math.MaxInt64-MaxIO:
 		return wire.StatusInvalidParameter
 	case f.access&rightWriteData == 0 && !r.behindEnd(f, int64(q.Offset)):
@@ -102,11 +102,12 @@ func (r *request) write() wire.Status {
 	case r.fresh != nil:
 		n, _, err = f.data().WriteFresh(&r.who, f.open, r.fresh)
 	default:
-		n, _, err = f.data().WriteAt(&r.who, f.open, q.Data, int64(q.Offset))
+		n, ch, err = f.data().WriteAt(&r.who, f.open, q.Data, int64(q.Offset))
 	}
 	if err != nil && n == 0 {
 		return r.status(err)
 	}
+	r.restore(f, &ch)
 	wire.AppendWriteReply(r.w, n)
 	return wire.StatusOK
 }

@@ -66,7 +66,11 @@ func (r *request) ioctl() wire.Status {
 	}
 	x, known := fsctls[q.Code]
 	var f *file
-	if !x.bare {
+	if x.bare {
+		if q.ID != wire.AnyFile {
+			return wire.StatusInvalidParameter
+		}
+	} else {
 		var status wire.Status
 		if f, status = r.file(q.ID); f == nil {
 			return status
@@ -187,7 +191,7 @@ func (r *request) copyChunkWrite(f *file, in []byte, max int) ([]byte, wire.Stat
 		return nil, wire.StatusInvalidParameter
 	case src == nil || le.Uint64(in[8:]) != 0 || src.pipe != nil:
 		return nil, wire.StatusNameNotFound
-	case src.inode.Type() != memstore.TypeFile || f.inode.Type() != memstore.TypeFile:
+	case src.data().Type() != memstore.TypeFile || f.data().Type() != memstore.TypeFile:
 		return nil, wire.StatusInvalidDeviceRequest
 	case f.access&(rightWriteData|rightAppend) == 0 || src.access&(rightReadData|rightExecute) == 0:
 		return nil, wire.StatusAccessDenied
@@ -261,7 +265,7 @@ func (r *request) duplicateExtents(f *file, in []byte, _ int) ([]byte, wire.Stat
 	switch {
 	case src == nil || src.id != le.Uint64(in) || src.pipe != nil:
 		return nil, wire.StatusInvalidHandle
-	case src.inode.Type() != memstore.TypeFile || f.inode.Type() != memstore.TypeFile:
+	case src.data().Type() != memstore.TypeFile || f.data().Type() != memstore.TypeFile:
 		return nil, wire.StatusInvalidParameter
 	case f.access&rightWriteData == 0 || src.access&rightReadData == 0:
 		return nil, wire.StatusAccessDenied
@@ -271,15 +275,27 @@ func (r *request) duplicateExtents(f *file, in []byte, _ int) ([]byte, wire.Stat
 		return nil, wire.StatusOK
 	}
 	a, err := src.data().GetAttr(&r.who)
+	if err != nil {
+		return nil, r.status(err)
+	}
+	b, err := f.data().GetAttr(&r.who)
 	switch {
 	case err != nil:
 		return nil, r.status(err)
-	case int64(from+n) > (a.Size+wire.SectorSize-1)&^(wire.SectorSize-1):
+	case int64(from+n) > (a.Size+wire.SectorSize-1)&^(wire.SectorSize-1), (a.DOS^b.DOS)&wire.AttrSparse != 0:
 		return nil, wire.StatusNotSupported
 	}
+	// The file does not grow.
+	n = min(n, uint64(max(b.Size-int64(to), 0)))
+	if n == 0 {
+		return nil, wire.StatusOK
+	}
 	_, _, err = f.data().Clone(&r.who, f.open, int64(to), src.data(), src.open, int64(from), int64(n))
-	if err == memstore.ErrXDev {
+	switch err {
+	case memstore.ErrXDev:
 		return nil, wire.StatusInvalidParameter
+	case memstore.ErrInvalid: // they overlap
+		return nil, wire.StatusNotSupported
 	}
 	return nil, r.status(err)
 }
@@ -290,7 +306,7 @@ func (r *request) setSparse(f *file, in []byte, _ int) ([]byte, wire.Status) {
 	switch {
 	case f.access&(rightWriteData|rightWriteAttrs|rightAppend) == 0:
 		return nil, wire.StatusAccessDenied
-	case f.inode.Type() != memstore.TypeFile:
+	case f.data().Type() != memstore.TypeFile:
 		return nil, wire.StatusInvalidParameter
 	}
 	a, err := f.inode.GetAttr(&r.who)
@@ -304,8 +320,7 @@ func (r *request) setSparse(f *file, in []byte, _ int) ([]byte, wire.Status) {
 	if dos == a.DOS {
 		return nil, wire.StatusOK
 	}
-	c := r.server()
-	_, err = f.inode.SetAttr(&c, nil, &memstore.SetAttr{Mask: memstore.SetDOS, DOS: dos})
+	_, err = f.inode.SetAttr(r.server(), nil, &memstore.SetAttr{Mask: memstore.SetDOS, DOS: dos})
 	return nil, r.status(err)
 }
 
@@ -313,7 +328,7 @@ func (r *request) setSparse(f *file, in []byte, _ int) ([]byte, wire.Status) {
 func (r *request) setZeroData(f *file, in []byte, _ int) ([]byte, wire.Status) {
 	from, to := int64(binary.LittleEndian.Uint64(in)), int64(binary.LittleEndian.Uint64(in[8:]))
 	switch {
-	case from < 0 || to < from || f.inode.Type() != memstore.TypeFile:
+	case from < 0 || to < from || f.data().Type() != memstore.TypeFile:
 		return nil, wire.StatusInvalidParameter
 	case f.access&rightWriteData == 0:
 		return nil, wire.StatusAccessDenied
@@ -330,7 +345,7 @@ func (r *request) allocatedRanges(f *file, in []byte, max int) ([]byte, wire.Sta
 	const size = 16
 	from, n := int64(binary.LittleEndian.Uint64(in)), int64(binary.LittleEndian.Uint64(in[8:]))
 	switch {
-	case from < 0 || n < 0 || n > math.MaxInt64-from || f.inode.Type() != memstore.TypeFile:
+	case from < 0 || n < 0 || n > math.MaxInt64-from || f.data().Type() != memstore.TypeFile:
 		return nil, wire.StatusInvalidParameter
 	case f.access&rightReadData == 0:
 		return nil, wire.StatusAccessDenied

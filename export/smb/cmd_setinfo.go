@@ -78,8 +78,8 @@ func init() {
 	}
 }
 
-// Times that are set: nothing changes, and what the client wants of changes to
-// come, which the server does not do (MS-FSCC section 2.4.7).
+// Times that stop and resume the changes of a time by what else is done with the
+// open file (MS-FSCC section 2.4.7).
 const (
 	timeFreeze = math.MaxUint64
 	timeThaw   = math.MaxUint64 - 1
@@ -94,6 +94,7 @@ func (r *request) setBasic(f *file, b []byte) wire.Status {
 		return wire.StatusInvalidParameter
 	}
 	var set memstore.SetAttr
+	frozen := f.frozen
 	for _, t := range []struct {
 		mask memstore.SetMask
 		from uint64
@@ -105,28 +106,38 @@ func (r *request) setBasic(f *file, b []byte) wire.Status {
 		{memstore.SetCtime, info.Times.Change, &set.Ctime},
 	} {
 		switch {
-		case t.from == 0 || t.from == timeFreeze || t.from == timeThaw:
+		case t.from == 0:
+		case t.from == timeFreeze:
+			frozen |= t.mask
+		case t.from == timeThaw:
+			frozen &^= t.mask
 		case t.from > math.MaxInt64:
 			return wire.StatusInvalidParameter
 		default:
 			set.Mask |= t.mask
+			frozen |= t.mask // as NTFS does
 			*t.to = wire.UnixNano(t.from)
 		}
 	}
+	a, err := f.inode.GetAttr(&r.who)
+	if err != nil {
+		return r.status(err)
+	}
 	if info.Attributes != 0 {
-		a, err := f.inode.GetAttr(&r.who)
-		if err != nil {
-			return r.status(err)
-		}
 		set.Mask |= memstore.SetDOS
 		set.DOS = uint16(info.Attributes&keptAttrs&^wire.AttrSparse) | a.DOS&wire.AttrSparse
 	}
-	if set.Mask == 0 {
-		return wire.StatusOK
+	if set.Mask != 0 {
+		if set.Mask&memstore.SetCtime == 0 && frozen&memstore.SetCtime != 0 {
+			set.Mask |= memstore.SetCtime
+			set.Ctime = a.Ctime
+		}
+		if _, err := f.inode.SetAttr(r.server(), nil, &set); err != nil {
+			return r.status(err)
+		}
 	}
-	c := r.server()
-	_, err := f.inode.SetAttr(&c, nil, &set)
-	return r.status(err)
+	f.frozen = frozen
+	return wire.StatusOK
 }
 
 // Flags of FileRenameEx and FileDispositionEx, MS-FSCC sections 2.4.43 and 2.4.12.
@@ -311,7 +322,7 @@ func (r *request) setMode(f *file, b []byte) wire.Status {
 // setAllocation reserves memory for a file, or cuts it, MS-FSA section 2.1.5.15.1.
 func (r *request) setAllocation(f *file, b []byte) wire.Status {
 	n := int64(binary.LittleEndian.Uint64(b))
-	if n < 0 || f.inode.Type() != memstore.TypeFile {
+	if n < 0 || f.data().Type() != memstore.TypeFile {
 		return wire.StatusInvalidParameter
 	}
 	a, err := f.data().GetAttr(&r.who)
@@ -328,15 +339,31 @@ func (r *request) setAllocation(f *file, b []byte) wire.Status {
 // setEndOfFile cuts or extends a file, MS-FSA section 2.1.5.15.5.
 func (r *request) setEndOfFile(f *file, b []byte) wire.Status {
 	n := int64(binary.LittleEndian.Uint64(b))
-	if n < 0 || f.inode.Type() != memstore.TypeFile {
+	if n < 0 || f.data().Type() != memstore.TypeFile {
 		return wire.StatusInvalidParameter
 	}
 	return r.resize(f, n)
 }
 
 func (r *request) resize(f *file, n int64) wire.Status {
-	_, err := f.data().SetAttr(&r.who, f.open, &memstore.SetAttr{Mask: memstore.SetSize, Size: n})
+	ch, err := f.data().SetAttr(&r.who, f.open, &memstore.SetAttr{Mask: memstore.SetSize, Size: n})
+	if err == nil {
+		r.restore(f, &ch)
+	}
 	return r.status(err)
+}
+
+// restore puts back the times that a change of data should have left as they were.
+func (r *request) restore(f *file, ch *memstore.Changed) {
+	if f.frozen&(memstore.SetMtime|memstore.SetCtime) == 0 {
+		return
+	}
+	set := memstore.SetAttr{Mask: f.frozen & memstore.SetMtime, Mtime: ch.Before.Mtime}
+	set.Mask |= memstore.SetCtime
+	if set.Ctime = ch.After.Ctime; f.frozen&memstore.SetCtime != 0 {
+		set.Ctime = ch.Before.Ctime
+	}
+	f.data().SetAttr(r.server(), nil, &set)
 }
 
 // setSecurity makes a mode, an owner and a group of a security descriptor. MS-SMB2

@@ -51,9 +51,9 @@ func (r *request) setEAs(i *memstore.Inode, b []byte) wire.Status {
 		case !isEA(xattr):
 			return wire.StatusAccessDenied
 		case valueLen > 0:
-			_, err = i.SetXattr(&c, xattr, value, memstore.XattrEither)
+			_, err = i.SetXattr(c, xattr, value, memstore.XattrEither)
 		default:
-			if _, err = i.RemoveXattr(&c, xattr); err == memstore.ErrNoXattr {
+			if _, err = i.RemoveXattr(c, xattr); err == memstore.ErrNoXattr {
 				err = nil
 			}
 		}

@@ -21,8 +21,9 @@ type file struct {
 	options uint32          // of CREATE
 
 	deleteOnClose bool
-	watch         *memstore.Watch // of CHANGE_NOTIFY, once it was asked for
-	position      uint64          // kept for the client, who asks for it
+	watch         *memstore.Watch  // of CHANGE_NOTIFY, once it was asked for
+	position      uint64           // kept for the client, who asks for it
+	frozen        memstore.SetMask // times that changes by this file leave as they are
 	listing       listing
 }
 

@@ -166,7 +166,9 @@ func cutStream(part string) (leaf, stream string, status wire.Status) {
 // checkPart tells whether a part of a path can be a name.
 func checkPart(part string) wire.Status {
 	switch {
-	case part == "" || part == "." || part == "..":
+	case part == "..":
+		return wire.StatusPathSyntaxBad
+	case part == "" || part == ".":
 		return wire.StatusNameInvalid
 	case strings.ContainsFunc(part, func(c rune) bool { return c < 0x20 || strings.ContainsRune(`"*/:<>?|`, c) }):
 		return wire.StatusNameInvalid

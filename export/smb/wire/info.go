@@ -73,11 +73,11 @@ type FileInfo struct {
 	Name          []byte // UTF-16, from the share's root, with a backslash first
 }
 
-// fileSizes is the size of each class that has a fixed one, or of what precedes
-// the name.
+// fileSizes is the size of each class that has a fixed one, or of what there is at
+// least with the name.
 var fileSizes = map[uint8]int{
 	FileBasic: 40, FileStandard: 24, FileInternal: 8, FileEA: 4, FileAccess: 4, FilePosition: 8, FileMode: 4, FileAlignment: 4,
-	FileAll: 100, FileCompression: 16, FileNetworkOpen: 56, FileAttributeTag: 8, FileNormalizedName: 4, FileIDInfo: 24,
+	FileAll: 104, FileCompression: 16, FileNetworkOpen: 56, FileAttributeTag: 8, FileNormalizedName: 8, FileIDInfo: 24,
 }
 
 // FileInfoSize is the least that a client must have room for; ok is false if there
