@@ -40,7 +40,7 @@ func waits(t *testing.T) chan<- wire.Status {
 
 func TestPending(t *testing.T) {
 	done := waits(t)
-	_, addr := newServer(t, nil)
+	srv, addr := newServer(t, nil)
 	for _, seal := range []bool{false, true} {
 		c := user(t, addr, nil)
 		c.seal = seal
@@ -95,6 +95,9 @@ func TestPending(t *testing.T) {
 		c.connect("share")
 		begin()
 		c.nc.Close()
+		for len(srv.Stats().Sessions) > 0 {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

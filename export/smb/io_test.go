@@ -12,6 +12,15 @@ import (
 // create opens or makes a file, and returns its id.
 func (c *client) create(name string) (id [16]byte) {
 	c.t.Helper()
+	r := c.do(wire.CommandCreate, createBody(name))
+	if r.Status != wire.StatusOK {
+		c.t.Fatalf("create %s: %v", name, r.Status)
+	}
+	copy(id[:], r.body[64:])
+	return id
+}
+
+func createBody(name string) []byte {
 	b := wire.AppendUTF16(nil, name)
 	var w wire.Writer
 	w.Uint16(57)
@@ -28,12 +37,7 @@ func (c *client) create(name string) (id [16]byte) {
 	w.Uint16(uint16(len(b)))
 	w.Uint64(0)
 	w.Bytes(b)
-	r := c.do(wire.CommandCreate, w.B)
-	if r.Status != wire.StatusOK {
-		c.t.Fatalf("create %s: %v", name, r.Status)
-	}
-	copy(id[:], r.body[64:])
-	return id
+	return w.B
 }
 
 func charge(n int) func(*wire.Header) {
