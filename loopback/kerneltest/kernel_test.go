@@ -378,3 +378,44 @@ func TestLibnfs(t *testing.T) {
 		}
 	}
 }
+
+// smb are the arguments with which a server serves SMB to the guests' user.
+func (n *network) smb() []string {
+	n.Helper()
+	users := filepath.Join(n.TempDir(), "users")
+	add := exec.Command(ramserver, "user", "add", "root", "--smb-users", users)
+	add.Stdin = strings.NewReader("secret")
+	if out, err := add.CombinedOutput(); err != nil {
+		n.Fatalf("user add: %v\n%s", err, out)
+	}
+	return []string{"--smb-port", "1445", "--smb-users", users}
+}
+
+// TestSMB mounts by the kernel's SMB client: encrypted in full, else a smoke.
+func TestSMB(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		options string
+		full    bool
+	}{
+		{"vers=3.1.1,seal", true}, {"vers=3.1.1,sign", long}, {"vers=3.1.1", long}, {"vers=3.0,seal", long}, {"vers=3.0,sign", long}, {"vers=3.0", long}, {"vers=2.1,sign", long}, {"vers=2.1", long},
+	} {
+		t.Run(strings.NewReplacer("vers=", "", ",", "").Replace(c.options), func(t *testing.T) {
+			signing := "required"
+			if !strings.Contains(c.options, "s") {
+				signing = "enabled"
+			}
+			n := newNetwork(t)
+			n.serve(append([]string{"--size", "512M", "--smb-signing", signing}, n.smb()...)...)
+			mount := "vers=cifs:" + c.options + ",mfsymlinks,modefromsid,idsfromsid"
+			if !c.full {
+				n.guest(2*time.Minute, "smb.sh", mount)
+				return
+			}
+			n.guest(5*time.Minute, "posix.sh", mount, "TestMount")
+			n.guest(10*time.Minute, "programs.sh", mount, "build")
+			n.guest(10*time.Minute, "programs.sh", mount, "files")
+			n.guest(5*time.Minute, "smb.sh", mount)
+		})
+	}
+}

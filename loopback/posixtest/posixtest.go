@@ -37,6 +37,8 @@ const (
 	NFS40 = NFS3
 	NFS41 = NFS3
 	NFS42 = Local | KeepSize | Tmpfile | RenameFlags | BirthTime
+	// CIFS is the same of Linux's SMB client, where everybody is the user who mounted.
+	CIFS = NFS3 | Root
 )
 
 var featureNames = []struct {
@@ -46,7 +48,7 @@ var featureNames = []struct {
 	{"root", Root}, {"local", Local}, {"locks", Locks}, {"xattr", Xattr},
 	{"holes", HoleSearch}, {"fallocate", Fallocate}, {"keepsize", KeepSize}, {"tmpfile", Tmpfile},
 	{"renameflags", RenameFlags}, {"direct", DirectIO}, {"btime", BirthTime},
-	{"nfs3", NFS3}, {"nfs4.0", NFS40}, {"nfs4.1", NFS41}, {"nfs4.2", NFS42},
+	{"nfs3", NFS3}, {"nfs4.0", NFS40}, {"nfs4.1", NFS41}, {"nfs4.2", NFS42}, {"cifs", CIFS},
 }
 
 // ParseFeatures reads a comma-separated list of features, such as "nfs3,root".
@@ -68,7 +70,7 @@ next:
 func (f Feature) String() string {
 	var names []string
 	for _, n := range featureNames {
-		if f&n.f == n.f && !strings.HasPrefix(n.name, "nfs") {
+		if f&n.f == n.f && !strings.HasPrefix(n.name, "nfs") && n.name != "cifs" {
 			names = append(names, n.name)
 		}
 	}

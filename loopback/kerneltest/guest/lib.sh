@@ -1,5 +1,6 @@
 # lib.sh: what the guest's scripts share.
-# A first argument vers=N has nfs mount by that version of NFS, else it is 3.
+# A first argument vers=N has nfs mount by that version of NFS, else it is 3;
+# vers=cifs:OPTIONS has it mount by SMB with these options of mount.cifs.
 server=10.77.0.1
 version=3
 case ${1-} in vers=*)
@@ -35,15 +36,29 @@ want() {
 # client takes by itself.
 nfs() {
 	local options=vers=$version,proto=tcp
+	case $version in cifs:*)
+		cifs "$2" "${version#cifs:}"
+		return
+		;;
+	esac
 	case $version in 3) options+=,nolock ;; 4.2) options=proto=tcp ;; esac
 	mkdir -p "$2"
 	mount -t nfs -o "$options${3:+,$3}" "$server:$1" "$2"
 	grep -F " $2 nfs" /proc/mounts | grep -F "vers=$version"
 }
 
+# cifs FOLDER OPTIONS: mounts the export ramdisk by SMB. What the client encrypts and
+# signs with are modules, which it does not find by itself in the guest.
+cifs() {
+	modprobe -d /run -a cifs hmac cmac ccm gcm ctr ghash-generic sha512_generic ecb arc4
+	mkdir -p "$1"
+	mount -i -t cifs -o "ip=$server,port=1445,username=root,password=secret,$2" "//$server/ramdisk" "$1"
+	grep -F " $1 cifs" /proc/mounts
+}
+
 # finish: unmounts everything, and fails if a step did.
 finish() {
 	cd /
-	step 'unmount' umount -a -t nfs
+	step 'unmount' umount -a -t nfs,nfs4,cifs
 	exit $failed
 }
