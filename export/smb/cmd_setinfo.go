@@ -213,7 +213,14 @@ func (r *request) mayReplace(i *memstore.Inode) wire.Status {
 	switch {
 	case err != nil:
 		return r.status(err)
-	case a.Type == memstore.TypeDir, a.DOS&wire.AttrReadOnly != 0:
+	case a.Type == memstore.TypeDir:
+		// Linux's client removes an empty one and tries again, but not for this.
+		var one [1]memstore.DirEntry
+		if n, _, err := i.ReadDir(memstore.Root(), 0, one[:]); err == nil && n > 0 {
+			return wire.StatusDirectoryNotEmpty
+		}
+		return wire.StatusAccessDenied
+	case a.DOS&wire.AttrReadOnly != 0:
 		return wire.StatusAccessDenied
 	}
 	return wire.StatusOK

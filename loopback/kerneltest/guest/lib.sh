@@ -50,9 +50,9 @@ nfs() {
 # cifs FOLDER OPTIONS: mounts the export ramdisk by SMB. What the client encrypts and
 # signs with are modules, which it does not find by itself in the guest.
 cifs() {
-	modprobe -d /run -a cifs hmac cmac ccm gcm ctr ghash-generic sha512_generic ecb arc4
+	modprobe -d /run -a cifs hmac cmac ccm gcm ctr ghash-generic sha512_generic ecb arc4 nls_utf8
 	mkdir -p "$1"
-	mount -i -t cifs -o "ip=$server,port=1445,username=root,password=secret,$2" "//$server/ramdisk" "$1"
+	mount -i -t cifs -o "ip=$server,port=1445,iocharset=utf8,username=root,password=secret,$2" "//$server/ramdisk" "$1"
 	grep -F " $1 cifs" /proc/mounts
 }
 
