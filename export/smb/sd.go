@@ -179,6 +179,8 @@ func appendDACL(b []byte, a *memstore.Attr) []byte {
 		b = append(b, who...)
 		n++
 	}
+	// For Linux's client, which finds the whole mode in it ("modefromsid").
+	ace(aceDeny, makeSID(5, 88, 3, uint32(a.Mode)), 0)
 	if more := (group | other) &^ owner; more != 0 {
 		ace(aceDeny, userSID(a.UID), modeRights(more, dir)&^modeRights(owner, dir))
 	}
@@ -257,7 +259,7 @@ func parseSD(b []byte, parts uint32, a *memstore.Attr) (set memstore.SetAttr, er
 			set.Mode = a.Mode | 0o777 // no list at all: everybody may do everything
 			return set, nil
 		}
-		mode, err := parseDACL(p, owner, group, set.UID, set.GID)
+		mode, err := parseDACL(p, owner, group, &set, a.Mode)
 		if err != nil {
 			return set, err
 		}
@@ -273,8 +275,9 @@ func parseSD(b []byte, parts uint32, a *memstore.Attr) (set memstore.SetAttr, er
 const modeIsWhole = 1 << 15
 
 // parseDACL finds the mode: what the entries, in their order, give to owner,
-// group and others first. Those for anybody else have no place in a mode.
-func parseDACL(b []byte, owner, group sid, uid, gid uint32) (mode uint16, err error) {
+// group and others first. Those for anybody else have no place in a mode. An entry
+// that says the mode itself counts unless that is what it is now.
+func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (mode uint16, err error) {
 	if len(b) < 8 {
 		return 0, errBadSD
 	}
@@ -310,7 +313,10 @@ func parseDACL(b []byte, owner, group sid, uid, gid uint32) (mode uint16, err er
 			return 0, errBadSD
 		}
 		if m, is := who.id(3); is {
-			return uint16(m)&0o7777 | modeIsWhole, nil // Linux's "modefromsid"
+			if m == uint32(now) {
+				continue
+			}
+			return uint16(m)&memstore.ModeMask | modeIsWhole, nil
 		}
 		bits := rightsMode(rights)
 		u, isUser := who.id(1)
@@ -320,9 +326,9 @@ func parseDACL(b []byte, owner, group sid, uid, gid uint32) (mode uint16, err er
 			for class := range allowed {
 				apply(class, kind, bits)
 			}
-		case who == owner, isUser && u == uid:
+		case who == owner, isUser && u == set.UID:
 			apply(0, kind, bits)
-		case who == group, isGroup && g == gid:
+		case who == group, isGroup && g == set.GID:
 			apply(1, kind, bits)
 		}
 	}

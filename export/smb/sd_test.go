@@ -29,7 +29,8 @@ func TestSDGolden(t *testing.T) {
 	const want = "0100" + "0490" + "14000000" + "24000000" + "00000000" + "34000000" +
 		"0102000000000016" + "01000000" + "e8030000" + // S-1-22-1-1000
 		"0102000000000016" + "02000000" + "64000000" + // S-1-22-2-100
-		"0200" + "4c00" + "0300" + "0000" +
+		"0200" + "6800" + "0400" + "0000" +
+		"01001c00" + "00000000" + "0103000000000005" + "58000000" + "03000000" + "a0010000" + // S-1-5-88-3-0640
 		"00001800" + "9f011f00" + "0102000000000016" + "01000000" + "e8030000" + // owner: read, write
 		"00001800" + "89001200" + "0102000000000016" + "02000000" + "64000000" + // group: read
 		"00001400" + "88001200" + "010100000000000100000000" // everyone: attributes
@@ -88,6 +89,7 @@ func TestParseSD(t *testing.T) {
 		{name: "a stranger's entry", b: sd(owner, ace(aceAllow, 0, rightsFull, stranger)), parts: secDACL, mode: 0o4000, uid: 1},
 		{name: "an audit", b: sd(owner, ace(2, 0, rightsFull, sidEveryone)), parts: secDACL, mode: 0o4000, uid: 1},
 		{name: "Linux's mode", b: sd(owner, ace(aceDeny, 0, 0, makeSID(5, 88, 3, 0o2751)), ace(aceAllow, 0, rightsFull, sidEveryone)), parts: secDACL, mode: 0o2751, uid: 1},
+		{name: "Linux's mode as it is", b: sd(owner, ace(aceDeny, 0, 0, makeSID(5, 88, 3, 0o4321)), ace(aceAllow, 0, rightsFull, sidEveryone)), parts: secDACL, mode: 0o4777, uid: 1},
 		{name: "the new owner's entry", b: sd(owner, ace(aceAllow, 0, rightsFull, owner)), parts: secOwner | secDACL, mode: 0o4700, uid: 7},
 		{name: "an owner as Windows' NFS writes it", b: sd(makeSID(5, 88, 1, 9)), parts: secOwner, uid: 9},
 		{name: "no list", b: noList, parts: secDACL, mode: 0o4777, uid: 1},
