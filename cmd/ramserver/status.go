@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"ramserver/export/nfs"
 	"ramserver/loopback"
@@ -36,6 +37,8 @@ type report struct {
 	Stores  []storeReport  `json:"stores"`
 	Exports []exportReport `json:"exports"`
 	Clients []clientReport `json:"clients"`
+
+	Clients4 []client4Report `json:"nfs4_clients"`
 
 	Calls       uint64            `json:"calls"`
 	Errors      uint64            `json:"errors"`
@@ -93,6 +96,20 @@ type clientReport struct {
 	Mounts      []string   `json:"mounts"` // as the client said
 }
 
+// client4Report is a client of NFS version 4 and what it holds.
+type client4Report struct {
+	Name        string         `json:"name"` // what it calls itself
+	Addr        netip.AddrPort `json:"addr"`
+	Minor0      bool           `json:"minor_0"`
+	Idle        float64        `json:"idle_seconds"`
+	Callable    bool           `json:"callable"` // it has answered callbacks
+	Sessions    int            `json:"sessions"`
+	Opens       int            `json:"opens"`
+	Locks       int            `json:"locks"` // lock owners by file
+	Delegations int            `json:"delegations"`
+	Revoked     int            `json:"revoked_delegations"`
+}
+
 type procedureReport struct {
 	Name   string `json:"name"` // as nfs3.GETATTR
 	Calls  uint64 `json:"calls"`
@@ -113,7 +130,7 @@ func (r *running) report() *report {
 	out := &report{
 		Name: r.self.Name, PID: r.self.PID, Version: r.self.Version, Started: r.started, Now: time.Now(),
 		Engine: r.plan.engine, Portmap: r.portmap.String(), Persistence: "none: the store is empty after a restart",
-		Listen: []string{}, Mounts: r.mounts(), Clients: []clientReport{}, Procedures: []procedureReport{},
+		Listen: []string{}, Mounts: r.mounts(), Clients: []clientReport{}, Clients4: []client4Report{}, Procedures: []procedureReport{},
 	}
 	for _, a := range r.addrs() {
 		out.Listen = append(out.Listen, a.String())
@@ -147,6 +164,12 @@ func (r *running) report() *report {
 		}
 	}
 	out.Clients = clients(&st)
+	for _, c := range st.Clients4 {
+		out.Clients4 = append(out.Clients4, client4Report{
+			Name: strings.ToValidUTF8(c.Name, "?"), Addr: c.Addr, Minor0: c.Minor0, Idle: c.Idle.Seconds(), Callable: c.Callable,
+			Sessions: c.Sessions, Opens: c.Opens, Locks: c.Locks, Delegations: c.Delegations, Revoked: c.Revoked,
+		})
+	}
 	return out
 }
 
@@ -357,6 +380,16 @@ func (r *report) print(out io.Writer, more bool) error {
 	for _, c := range r.Clients {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", c.Addr, c.Connections, c.Since.Format(time.DateTime), c.Calls, formatSize(int64(c.BytesIn)), formatSize(int64(c.BytesOut)), strings.Join(c.Mounts, " "))
 	}
+	if len(r.Clients4) > 0 {
+		fmt.Fprintf(w, "\nNFS 4 CLIENT\tADDRESS\tSESSIONS\tOPENS\tLOCKS\tDELEGATIONS\tCALLBACKS\tIDLE\n")
+	}
+	for _, c := range r.Clients4 {
+		callbacks := "no"
+		if c.Callable {
+			callbacks = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%.0fs\n", printable(c.Name), c.Addr, c.Sessions, c.Opens, c.Locks, c.Delegations, callbacks, c.Idle)
+	}
 	if len(r.Procedures) > 0 {
 		fmt.Fprintf(w, "\nPROCEDURE\tCALLS\tERRORS\tPER SECOND\n")
 	}
@@ -367,6 +400,22 @@ func (r *report) print(out io.Writer, more bool) error {
 		r.SMB.print(w)
 	}
 	return w.Flush()
+}
+
+// printable is a client's name for itself, which may be anything, as text of one
+// line.
+func printable(name string) string {
+	const longest = 40
+	text := strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, name)
+	if runes := []rune(text); len(runes) > longest {
+		text = string(runes[:longest-3]) + "..."
+	}
+	return text
 }
 
 func (r *report) printCalls(w io.Writer) {

@@ -467,13 +467,15 @@ func (sess *session) exchange(n uint32, op *cbOp, quit <-chan struct{}) (nfs4.St
 		binary.BigEndian.PutUint32(msg[rpc.MarkSize:], xid)
 		sl.doubt = true
 		c.s.running.Go(func() { c.sendParked(msg) }) // a client that does not read holds it up
-		answer, err := b.await(reply, silent, quit)
+		answer := b.await(reply, silent)
 		c.back.forget(xid)
-		switch {
-		case err != nil:
-			return 0, err
-		case answer == nil:
-			continue
+		if answer == nil {
+			select {
+			case <-quit:
+				return 0, errNoWait
+			default:
+				continue
+			}
 		}
 		first, status, err := callbackResult(answer, op != nil)
 		c.traceCallback(sess, op, xid, first, status, err, began)
@@ -525,23 +527,21 @@ func (b *backchannel) conn(silent []*conn) *conn {
 	return nil
 }
 
-// await waits for a reply. It returns none if the connection has ended, or was
+// await waits for a reply, whether anybody still needs it or not: it says what the
+// client has had in the slot. It returns none if the connection has ended, or was
 // silent for long while there is another one: by one that stands nothing is sent
 // twice (RFC 8881 section 2.9.2).
-func (b *backchannel) await(reply <-chan []byte, silent []*conn, quit <-chan struct{}) ([]byte, error) {
+func (b *backchannel) await(reply <-chan []byte, silent []*conn) []byte {
 	began := time.Now()
 	for {
 		late := time.NewTimer(callbackTry)
 		select {
 		case answer := <-reply:
 			late.Stop()
-			return answer, nil
-		case <-quit:
-			late.Stop()
-			return nil, errNoWait
+			return answer
 		case <-late.C:
 			if b.conn(silent) != nil || time.Since(began) >= callbackProbe {
-				return nil, nil
+				return nil
 			}
 		}
 	}

@@ -298,6 +298,14 @@ func (c *live4) call(number nfs4.CBOp, args encoder) (nfs4.Status, error) {
 	return c.client().callBack(&cbOp{number: number, args: args}, quit)
 }
 
+// underWay is how many callbacks are not answered yet.
+func (c *live4) underWay() int {
+	b := &c.s.clients.session(&c.sess).back
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.slots) - len(b.free)
+}
+
 func (c *live4) saw() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,12 +435,7 @@ func TestCallbackSlots(t *testing.T) {
 			t.Errorf("%v, %v", status, err)
 		}
 	})
-	wait(t, "the call is under way", func() bool {
-		sess := c.s.clients.session(&c.sess)
-		sess.back.mu.Lock()
-		defer sess.back.mu.Unlock()
-		return len(sess.back.free) < len(sess.back.slots)
-	})
+	wait(t, "the call is under way", func() bool { return c.underWay() > 0 })
 	c.dial4()
 	c.bind(1, nfs4.DirBackOrBoth, nfs4.OK)
 	c.mu.Lock()

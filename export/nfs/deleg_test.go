@@ -1,7 +1,11 @@
 package nfs
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -393,5 +397,49 @@ func TestDelegationUnknown(t *testing.T) {
 	c.must(nfs4.OK)
 	if c.flags != 0 || tries != recallTries {
 		t.Errorf("flags %#x after %d recalls", c.flags, tries)
+	}
+}
+
+// What an operator sees: who holds what, and in the trace a line for each
+// compound, callbacks among them.
+func TestDelegationSeen(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, func(c *Config) {
+		c.Trace = true
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	fh := r.create("f")
+	c := r.connect(t, "one", true)
+	res, _ := c.open("f", nfs4.ShareRead)
+	c.must(nfs4.OK, putFH(fh), op{nfs4.OpLock, &nfs4.LockArgs{
+		Type: nfs4.LockReadW, Length: 10, Stateid: res.Stateid, NewOwner: true, Owner: nfs4.Owner{Owner: []byte("l")},
+	}, new(nfs4.StateidArgs)})
+	st := r.s.Stats().Clients4
+	if len(st) != 1 {
+		t.Fatalf("clients: %+v", st)
+	}
+	st[0].Addr = netip.AddrPort{}
+	if want := (Client4Stats{Name: "one", Callable: true, Sessions: 1, Opens: 1, Locks: 1, Delegations: 1}); st[0] != want {
+		t.Errorf("the client is %+v, want %+v", st[0], want)
+	}
+	answer := c.returning()
+	c.mu.Lock()
+	c.answer = answer
+	c.mu.Unlock()
+	if _, err := r.one.Write(fh, 0, []byte("x"), nfs3.FileSync); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the callback is answered", func() bool { return c.underWay() == 0 })
+	r.s.Shutdown(t.Context())
+	for _, want := range []string{
+		`args="4.2 SEQUENCE slot 0 number 2 PUTROOTFH OPEN \"f\" access 1 GETFH" answer=OK`,
+		`LOCK 0+10 shared or wait" answer=OK`,
+		`msg=CB_COMPOUND args="4.2 CB_SEQUENCE" answer=OK`,
+		`msg=CB_COMPOUND args="4.2 CB_SEQUENCE CB_RECALL ` + fileText(fh) + `" answer=OK`,
+		`DELEGRETURN" answer=OK`,
+	} {
+		if n := strings.Count(log.String(), want); n != 1 {
+			t.Errorf("%d lines with %s in\n%s", n, want, log.String())
+		}
 	}
 }

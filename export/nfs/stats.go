@@ -50,6 +50,21 @@ type Stats struct {
 	Evicted    uint64           // connections closed to make room for others
 	Conns      []ConnStats      // oldest first
 	Mounts     []Mount          // what clients said they mounted
+	Clients4   []Client4Stats   // of NFS version 4, by address
+}
+
+// Client4Stats is a client of NFS version 4 and what it holds.
+type Client4Stats struct {
+	Name        string // what it calls itself
+	Addr        netip.AddrPort
+	Minor0      bool // it speaks minor version 0
+	Idle        time.Duration
+	Callable    bool // it has answered callbacks
+	Sessions    int
+	Opens       int
+	Locks       int // lock owners by file
+	Delegations int
+	Revoked     int // delegations, of which it has not taken note
 }
 
 // ProcedureStats counts the calls of one procedure.
@@ -118,5 +133,29 @@ func (s *Server) Stats() Stats {
 		}
 	}
 	st.Mounts = s.mounts.all()
+	s.clients.all.each(func(cl *client4) { st.Clients4 = append(st.Clients4, cl.stats()) })
+	slices.SortFunc(st.Clients4, func(a, b Client4Stats) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Name, b.Name))
+	})
+	return st
+}
+
+func (cl *client4) stats() Client4Stats {
+	st := Client4Stats{
+		Name: cl.owner.name, Addr: cl.addr, Minor0: cl.zero != nil,
+		Idle: time.Duration(max(0, cl.idle())) * time.Second, Callable: cl.callable(),
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	st.Sessions, st.Delegations, st.Revoked = len(cl.sessions), len(cl.delegations), cl.revoked
+	for s := cl.states; s != nil; s = s.next {
+		switch {
+		case s.deleg != nil:
+		case s.of != nil:
+			st.Locks++
+		case s.access.Load() != 0:
+			st.Opens++
+		}
+	}
 	return st
 }

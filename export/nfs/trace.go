@@ -63,8 +63,8 @@ func (m *compound) describe(args xdr.Reader) string {
 		switch {
 		case op.args != nil:
 			text = describe(op.args(&args))
-		case op.run == nil:
-			return b.String() // whose arguments are not known
+		case op.run == nil, number == nfs4.OpTestStateid, number == nfs4.OpSecInfoNoName:
+			return b.String() // whose arguments are not known here
 		}
 		if args.Err() != nil {
 			break
@@ -145,6 +145,29 @@ func describe(args any) string {
 		return fmt.Sprintf("%q state %d", a.Name, a.State)
 	case nfs4.AccessArgs:
 		return fmt.Sprintf("want %#x", a.Access)
+	case nfs4.SequenceArgs:
+		return fmt.Sprintf("slot %d number %d", a.Slot, a.Seq)
+	case nfs4.OpenArgs:
+		text := fmt.Sprintf("access %d", a.Access&nfs4.ShareBoth)
+		if a.Named() {
+			text = fmt.Sprintf("%q %s", a.Name, text)
+		}
+		if a.Deny != 0 {
+			text += fmt.Sprintf(" deny %d", a.Deny)
+		}
+		if a.Create {
+			text += " create " + [...]string{"unchecked", "guarded", "exclusive", "exclusive41"}[a.Mode]
+		}
+		if a.Claim != nfs4.ClaimNull && a.Claim != nfs4.ClaimFH {
+			text += fmt.Sprintf(" claim %d", a.Claim)
+		}
+		return text
+	case nfs4.LockArgs:
+		return lockText(a.Type, a.Offset, a.Length)
+	case nfs4.LockTArgs:
+		return lockText(a.Type, a.Offset, a.Length)
+	case nfs4.LockUArgs:
+		return fmt.Sprintf("%d+%d", a.Offset, a.Length)
 	case nfs4.CreateArgs:
 		return fmt.Sprintf("%q type %d", a.Name, a.Type)
 	case nfs4.ReadArgs:
@@ -184,6 +207,17 @@ func nlmText(l *nfs3.NLMLock, exclusive bool) string {
 		kind = "exclusive"
 	}
 	return fmt.Sprintf("%s %d+%d %s by %d of %q", fileText(l.FH), l.Off, l.Len, kind, l.SVID, l.Caller)
+}
+
+func lockText(t nfs4.LockType, off, n uint64) string {
+	kind := "shared"
+	if t.Write() {
+		kind = "exclusive"
+	}
+	if t.Waits() {
+		kind += " or wait"
+	}
+	return fmt.Sprintf("%d+%d %s", off, n, kind)
 }
 
 func nameText(a *nfs3.DirOp) string { return fmt.Sprintf("%s/%q", fileText(a.Dir), a.Name) }
