@@ -17,6 +17,7 @@ func (s *Store) Check() error {
 	s.reaper.drain()
 	k := checker{s: s, links: map[*Inode]uint32{}, refs: map[uint64]int{}}
 	k.tree(s.root, s.root)
+	s.table.each(k.streams)
 	s.table.each(k.inode)
 	k.counters()
 	return k.err
@@ -108,6 +109,20 @@ func (k *checker) order(d *Inode) {
 	}
 	if gaps != d.dir.gaps {
 		k.fail("directory %d: has %d gaps, %d counted", d.ino, gaps, d.dir.gaps)
+	}
+}
+
+// streams counts those of an inode as its names.
+func (k *checker) streams(i *Inode) {
+	if i.x == nil {
+		return
+	}
+	for _, s := range i.x.streams {
+		k.links[s.inode]++
+		k.used += int64(dentryCost + len(s.name))
+		if !s.inode.stream || s.inode.home != i || k.s.table.get(uint64(s.inode.ino)) != s.inode {
+			k.fail("inode %d: its stream %q is not its own", i.ino, s.name)
+		}
 	}
 }
 

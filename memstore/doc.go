@@ -17,6 +17,7 @@
 //	Store.renameMu                     moves of directories between directories
 //	  Inode.mu of directories          by inode number
 //	    Inode.mu of other inodes       two without waiting for the second: lockFiles
+//	      Inode.mu of their streams    likewise
 //	      inode table, arena, reaper,  leaves; never two at once
 //	      backing
 //

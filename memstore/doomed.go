@@ -11,7 +11,8 @@ type doomed struct {
 // files (MS-FSA section 2.1.5.15.3); nobody opens it meanwhile. If another inode has
 // the name by then, the one that the inode got last goes. Whether the caller may
 // remove it is for the caller to find out. ErrNotEmpty for a directory that has
-// entries; one that has some in the end stays.
+// entries; one that has some in the end stays. A stream goes likewise, whatever dir
+// and name are.
 func (o *Open) Doom(dir *Inode, name string) error {
 	i := o.inode
 	i.mu.Lock()
@@ -62,6 +63,10 @@ func (d *Inode) MayRemove(c *Caller, i *Inode) error {
 
 // fulfil removes the name after the last open has been closed.
 func (i *Inode) fulfil(end *doomed) {
+	if i.stream {
+		i.home.removeStream(i)
+		return
+	}
 	c := Root()
 	if _, err := end.dir.removeIf(c, end.name, RemoveAny, i); err == ErrNotExist || err == ErrStale {
 		if d, name := i.lastName(); d != nil {

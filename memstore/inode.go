@@ -28,6 +28,7 @@ type Inode struct {
 	typ      Type   // (c)
 	dead     bool   // (m) nothing holds it: no name, no open, no kernel
 	cow      bool   // (m) pages may be shared with a clone
+	stream   bool   // (c) a stream of home
 
 	atime atomic.Int64 // (a) reads move it under the shared lock
 
@@ -44,7 +45,8 @@ type Inode struct {
 	x                   *extra     // (m) what few inodes have
 
 	// Where the inode was named last. home of a directory is its parent, the
-	// root's itself; it changes only with renameMu held too. link is the name's
+	// root's itself; it changes only with renameMu held too; of a stream it is
+	// what has it. link is the name's
 	// cookie there, 0 when that name is gone, and for the root.
 	home *Inode // (m)
 	link uint64 // (m)
@@ -65,6 +67,7 @@ type extra struct {
 	turns   int         // waiters whose turn it is
 	leases  []*Lease
 	watches []*Watch
+	streams []stream
 	doomed  *doomed // the name goes with the last open; nil: it stays
 
 	broken int64 // when a break of a lease was over last, ns
@@ -146,6 +149,10 @@ func (i *Inode) bury() extent.Map {
 		cost += int64(i.x.xattrBytes + len(i.x.target))
 		for _, w := range i.x.watches {
 			w.end()
+		}
+		for _, s := range i.x.streams {
+			cost += int64(dentryCost + len(s.name))
+			s.inode.orphaned()
 		}
 		if i.x.backed != nil {
 			i.s.dropBacked(i.x.backed)

@@ -16,6 +16,7 @@ const (
 	WatchWrite                       // data and size
 	WatchOwner                       // owner and group
 	WatchXattr
+	WatchStreamName // a stream's name
 )
 
 // WatchAction is what happened to a name.

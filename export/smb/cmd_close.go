@@ -14,7 +14,7 @@ func (r *request) closeFile() wire.Status {
 	}
 	var p wire.CloseReply
 	if q.Flags&wire.CloseAttributes != 0 && f.inode != nil {
-		if a, err := f.data().GetAttr(&r.who); err == nil {
+		if a, err := r.attrs(f); err == nil {
 			info := r.fileInfo(f, &a)
 			p = wire.CloseReply{Flags: wire.CloseAttributes, Times: info.Times, Allocation: info.Allocation, Size: info.Size, Attributes: info.Attributes}
 		}

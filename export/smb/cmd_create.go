@@ -52,6 +52,7 @@ type creating struct {
 	attrs   uint32
 
 	open   *memstore.Open
+	base   *memstore.Open // of the file, where open is that of a stream
 	attr   memstore.Attr
 	action uint32
 
@@ -86,17 +87,17 @@ func (r *request) create() wire.Status {
 	if k.action != wire.ActionOpened && k.allocation > 0 && k.attr.Type == memstore.TypeFile {
 		ch, err := k.open.Inode().Allocate(r.server(), nil, 0, int64(min(k.allocation, memstore.MaxFileSize)), true)
 		if err != nil {
-			k.open.Close()
+			k.abandon()
 			return r.status(err)
 		}
-		k.attr = ch.After
+		k.attr.Used = ch.After.Used
 	}
 	f := &file{
-		open: k.open, inode: k.inode, dir: k.dir, name: k.name, stream: k.stream, access: k.granted, options: q.Options,
+		open: k.open, base: k.base, inode: k.inode, dir: k.dir, name: k.name, stream: k.stream, access: k.granted, options: q.Options,
 		deleteOnClose: q.Options&wire.OptDeleteOnClose != 0,
 	}
 	if !r.addFile(f) {
-		k.open.Close()
+		k.abandon()
 		return wire.StatusInsufficientResources
 	}
 	return k.reply(f)
@@ -168,8 +169,10 @@ const errAgain = ^wire.Status(0)
 func (k *creating) step() wire.Status {
 	q, r := k.q, k.r
 	switch {
+	case k.data && q.Options&wire.OptDirectory != 0:
+		return wire.StatusNotADirectory
 	case k.stream != "":
-		return wire.StatusNameNotFound
+		return k.openStream()
 	case k.inode == nil && (q.Disposition == wire.FileOpen || q.Disposition == wire.FileOverwrite):
 		return wire.StatusNameNotFound
 	case k.inode == nil:
@@ -190,7 +193,7 @@ func (k *creating) step() wire.Status {
 			return wire.StatusNotADirectory
 		}
 	case memstore.TypeDir:
-		if q.Options&wire.OptNonDirectory != 0 {
+		if q.Options&wire.OptNonDirectory != 0 || k.data {
 			return wire.StatusFileIsADirectory
 		}
 		if q.Disposition != wire.FileOpen && q.Disposition != wire.FileOpenIf {
@@ -293,6 +296,7 @@ func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 		DOS:  uint16(k.attrs&newAttrs | wire.AttrArchive),
 	})
 	k.attr = ch.After
+	k.inode.DropStreams()
 	if err == nil && args.Access != k.args().Access {
 		err = k.open.Change(&r.who, k.args())
 	}
@@ -307,7 +311,7 @@ func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 func (k *creating) args() memstore.OpenArgs {
 	var a memstore.OpenArgs
 	g := k.granted
-	dir := k.q.Options&wire.OptDirectory != 0 || k.inode != nil && k.inode.Type() == memstore.TypeDir
+	dir := k.stream == "" && (k.q.Options&wire.OptDirectory != 0 || k.inode != nil && k.inode.Type() == memstore.TypeDir)
 	if g&(rightReadData|rightExecute) != 0 && (!dir || g&rightReadData != 0) {
 		a.Access |= memstore.AccessRead
 	}

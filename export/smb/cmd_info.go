@@ -78,10 +78,19 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 		return wire.StatusNameNotFound // there are no short names
 	}
 	fixed, ok := wire.FileInfoSize(q.Class)
-	if !ok {
+	if !ok && q.Class != wire.FileStream {
 		return wire.StatusInvalidInfoClass
 	}
-	a, err := f.data().GetAttr(&r.who)
+	if q.Class == wire.FileStream {
+		a, err := f.inode.GetAttr(&r.who)
+		if err != nil {
+			return r.status(err)
+		}
+		at := wire.BeginBuffer(r.w)
+		r.w.B = appendStreams(r.w.B, f, &a)
+		return r.endInfo(q, at, 24)
+	}
+	a, err := r.attrs(f)
 	if err != nil {
 		return r.status(err)
 	}

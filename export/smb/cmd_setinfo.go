@@ -151,6 +151,10 @@ const (
 
 // setRename gives the file another name, MS-FSA section 2.1.5.15.11.
 func (r *request) setRename(f *file, b []byte) wire.Status {
+	var info wire.RenameInfo
+	if info.Decode(b) && len(info.Name) > 1 && info.Name[0] == ':' && info.Name[1] == 0 {
+		return r.renameStream(f, info.Name, info.Flags&renameReplace != 0)
+	}
 	to, replace, status := r.target(f, b)
 	if status != wire.StatusOK {
 		return status
@@ -295,6 +299,9 @@ func (r *request) dispose(f *file, flags uint32) wire.Status {
 		return r.status(err)
 	}
 	dir, name := f.where()
+	if f.stream != "" {
+		dir = f.inode // which is not looked at
+	}
 	switch {
 	case a.DOS&wire.AttrReadOnly != 0 && flags&disposeReadOnlyToo == 0:
 		return wire.StatusCannotDelete

@@ -12,6 +12,7 @@ type file struct {
 	id   uint64         // volatile part of its id; the persistent part is the same
 	pipe *pipe          // nil for what is in a store, which has the rest
 	open *memstore.Open // of inode, or of one of its streams
+	base *memstore.Open // of inode, where open is that of a stream
 
 	inode   *memstore.Inode
 	dir     *memstore.Inode // where it was opened; nil for a share's root
@@ -91,6 +92,9 @@ func (f *file) end(locks wire.Status) {
 			f.open.Doom(f.dir, f.name) // a directory that is not empty stays
 		}
 		f.open.Close()
+		if f.base != nil {
+			f.base.Close()
+		}
 	}
 }
 

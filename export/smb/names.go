@@ -78,6 +78,7 @@ type path struct {
 	written string          // name as the client wrote it
 	inode   *memstore.Inode // nil: there is none of that name
 	stream  string          // of the inode; "" is the file itself
+	data    bool            // that it is data is said, which a directory has none of
 }
 
 // find finds what a path stands for, from the share's root. A symlink on the way
@@ -93,11 +94,11 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 	}
 	parts := strings.Split(text, `\`)
 	last := len(parts) - 1
-	leaf, stream, status := cutStream(parts[last])
+	leaf, stream, data, status := cutStream(parts[last])
 	if status != wire.StatusOK {
 		return p, status
 	}
-	p.stream = stream
+	p.stream, p.data = stream, data
 	if last == 0 && leaf == "" { // a stream of the root
 		p.inode = root
 		return p, wire.StatusOK
@@ -150,17 +151,18 @@ func (r *request) lookup(dir *memstore.Inode, name string) (i *memstore.Inode, s
 }
 
 // cutStream takes a stream's name, "name:stream:type", off the last part of a path.
-func cutStream(part string) (leaf, stream string, status wire.Status) {
+// data says that there is one, if only that of the file's data: "name::$DATA".
+func cutStream(part string) (leaf, stream string, data bool, status wire.Status) {
 	leaf, rest, ok := strings.Cut(part, ":")
 	if !ok {
-		return part, "", wire.StatusOK
+		return part, "", false, wire.StatusOK
 	}
 	stream, kind, typed := strings.Cut(rest, ":")
 	switch {
 	case typed && !strings.EqualFold(kind, "$DATA"), strings.ContainsAny(stream, "\x00/"), !typed && stream == "":
-		return "", "", wire.StatusNameInvalid
+		return "", "", false, wire.StatusNameInvalid
 	}
-	return leaf, stream, wire.StatusOK
+	return leaf, fromWire(stream), true, wire.StatusOK
 }
 
 // checkPart tells whether a part of a path can be a name.
