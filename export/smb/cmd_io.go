@@ -95,12 +95,15 @@ func (r *request) write() wire.Status {
 	var ch memstore.Changed
 	var err error
 	switch {
-	case q.Offset > math.MaxInt64-MaxIO:
+	case q.Offset > math.MaxInt64, len(q.Data) > 0 && q.Offset > maxFileSize-uint64(len(q.Data)):
 		return wire.StatusInvalidParameter
+	case len(q.Data) == 0 && r.fresh == nil:
+		wire.AppendWriteReply(r.w, 0) // nothing, wherever
+		return wire.StatusOK
 	case f.access&rightWriteData == 0 && !r.behindEnd(f, int64(q.Offset)):
 		return wire.StatusAccessDenied
 	case r.fresh != nil:
-		n, _, err = f.data().WriteFresh(&r.who, f.open, r.fresh)
+		n, ch, err = f.data().WriteFresh(&r.who, f.open, r.fresh)
 	default:
 		n, ch, err = f.data().WriteAt(&r.who, f.open, q.Data, int64(q.Offset))
 	}
@@ -111,6 +114,9 @@ func (r *request) write() wire.Status {
 	wire.AppendWriteReply(r.w, n)
 	return wire.StatusOK
 }
+
+// maxFileSize is the size of the largest file of NTFS.
+const maxFileSize = 1<<44 - 1<<16
 
 // freshMin is the size from which a WRITE's data is received into pages of the
 // store, and what they are multiples of.
@@ -129,7 +135,7 @@ func (r *request) freshWrite(head []byte, size int) (i *memstore.Inode, off int6
 	at, n, ok := q.DecodeHead(head)
 	s := r.c.session(h.SessionID)
 	r.h.CreditCharge = h.CreditCharge
-	if !ok || n < freshMin || n%freshMin != 0 || q.Offset%freshMin != 0 || q.Offset > memstore.MaxFileSize-uint64(n) ||
+	if !ok || n < freshMin || n%freshMin != 0 || q.Offset%freshMin != 0 || q.Offset > maxFileSize-uint64(n) ||
 		at > len(head) || at+n != size || n > r.c.maxIO() || !r.paid(n) || s == nil || s.signer == nil || s.mustSign || s.mustSeal {
 		return nil, 0, 0, 0
 	}
