@@ -27,7 +27,7 @@ type StreamArgs struct {
 	Open   OpenArgs
 	Create bool // if there is none
 	Fail   bool // ErrExist if there is one
-	Empty  bool // it loses what it has
+	Empty  bool // it loses what it has; Open has AccessWrite
 }
 
 // OpenStream opens a stream by its name, without regard to case. What the caller may
@@ -41,7 +41,7 @@ func (i *Inode) OpenStream(c *Caller, name string, a StreamArgs) (o *Open, made 
 		i.changed(WatchStreamName)
 	}
 	if err == nil && !made && a.Empty {
-		if _, err = o.inode.SetAttr(c, nil, &SetAttr{Mask: SetSize}); err != nil {
+		if _, err = o.inode.SetAttr(c, o, &SetAttr{Mask: SetSize}); err != nil {
 			o.Close()
 			return nil, false, err
 		}

@@ -213,6 +213,9 @@ func (d *dirReply) add(name string, i *memstore.Inode) (more bool, status wire.S
 			return false, d.r.status(err)
 		}
 		info = infoOf(&a)
+		if !short83(name) && name != "." && name != ".." {
+			info.ShortName = dosName(name)
+		}
 	}
 	for len(w.B) < begin {
 		w.B = append(w.B, 0)

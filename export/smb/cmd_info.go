@@ -75,7 +75,13 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 		return wire.StatusAccessDenied
 	}
 	if q.Class == wire.FileAlternateName {
-		return wire.StatusNameNotFound // there are no short names
+		if f.dir == nil {
+			return wire.StatusNameNotFound
+		}
+		info := wire.FileInfo{Name: wire.AppendUTF16(nil, dosName(f.name))}
+		at := wire.BeginBuffer(r.w)
+		r.w.B = info.Append(r.w.B, wire.FileNormalizedName)
+		return r.endInfo(q, at, 8)
 	}
 	fixed, ok := wire.FileInfoSize(q.Class)
 	if !ok && q.Class != wire.FileStream {
@@ -115,7 +121,11 @@ func (f *file) path() []byte {
 	if root, _ := f.t.exp.Root.Path(); root != "" && len(p) >= len(root) {
 		p = p[len(root):]
 	}
-	return appendTarget([]byte{'\\', 0}, strings.TrimPrefix(p, "/"))
+	b := appendTarget([]byte{'\\', 0}, strings.TrimPrefix(p, "/"))
+	if f.stream != "" {
+		b = wire.AppendUTF16(b, ":"+f.stream)
+	}
+	return b
 }
 
 // volume is the serial number of a share's volume.

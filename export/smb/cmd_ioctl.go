@@ -221,7 +221,7 @@ func (r *request) copyChunkWrite(f *file, in []byte, max int) ([]byte, wire.Stat
 		bytes += int(m)
 		switch {
 		case status == wire.StatusOK:
-		case done == 0 && m == 0 || status == wire.StatusPending:
+		case status == wire.StatusPending:
 			return nil, status
 		default:
 			r.body = true
@@ -282,7 +282,7 @@ func (r *request) duplicateExtents(f *file, in []byte, _ int) ([]byte, wire.Stat
 	switch {
 	case err != nil:
 		return nil, r.status(err)
-	case int64(from+n) > (a.Size+wire.SectorSize-1)&^(wire.SectorSize-1), (a.DOS^b.DOS)&wire.AttrSparse != 0:
+	case int64(from+n) > (a.Size+wire.SectorSize-1)&^(wire.SectorSize-1), a.DOS&^b.DOS&wire.AttrSparse != 0:
 		return nil, wire.StatusNotSupported
 	}
 	// The file does not grow.

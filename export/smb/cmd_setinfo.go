@@ -155,6 +155,9 @@ func (r *request) setRename(f *file, b []byte) wire.Status {
 	if info.Decode(b) && len(info.Name) > 1 && info.Name[0] == ':' && info.Name[1] == 0 {
 		return r.renameStream(f, info.Name, info.Flags&renameReplace != 0)
 	}
+	if f.stream != "" {
+		return wire.StatusSharingViolation // as Windows says
+	}
 	to, replace, status := r.target(f, b)
 	if status != wire.StatusOK {
 		return status

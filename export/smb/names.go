@@ -147,7 +147,13 @@ func (r *request) lookup(dir *memstore.Inode, name string) (i *memstore.Inode, s
 	if err != memstore.ErrNotExist {
 		return i, name, err
 	}
-	return dir.LookupFold(&r.who, name)
+	i, stored, err = dir.LookupFold(&r.who, name)
+	if err == memstore.ErrNotExist {
+		if i, stored, err = r.lookupShort(dir, name); err == memstore.ErrNotExist {
+			stored = ""
+		}
+	}
+	return i, stored, err
 }
 
 // cutStream takes a stream's name, "name:stream:type", off the last part of a path.
@@ -162,7 +168,7 @@ func cutStream(part string) (leaf, stream string, data bool, status wire.Status)
 	case typed && !strings.EqualFold(kind, "$DATA"), strings.ContainsAny(stream, "\x00/"), !typed && stream == "":
 		return "", "", false, wire.StatusNameInvalid
 	}
-	return leaf, fromWire(stream), true, wire.StatusOK
+	return leaf, stream, true, wire.StatusOK
 }
 
 // checkPart tells whether a part of a path can be a name.

@@ -5,8 +5,8 @@ import (
 	"ramserver/memstore"
 )
 
-// A named stream is open beside the file that has it: that open asks for nothing and
-// denies nothing, and keeps the file from going away before.
+// A named stream is open beside the file that has it: that open asks for nothing,
+// denies others at most to remove the file, and keeps it until then.
 
 // openStream opens or makes a stream, and the file if there is none.
 func (k *creating) openStream() wire.Status {
@@ -60,7 +60,7 @@ func (k *creating) openStream() wire.Status {
 	if empties {
 		args.Access |= memstore.AccessWrite
 	}
-	if k.base, err = k.inode.Open(&r.who, memstore.OpenArgs{}); err != nil {
+	if k.base, err = k.inode.Open(&r.who, memstore.OpenArgs{Deny: args.Deny & memstore.AccessDelete}); err != nil {
 		return k.changed(err)
 	}
 	open, made, err := k.inode.OpenStream(&r.who, k.stream, memstore.StreamArgs{
@@ -136,7 +136,7 @@ func sizeOf(s *memstore.Inode, c *memstore.Caller, a *memstore.Attr) error {
 func appendStreams(b []byte, f *file, a *memstore.Attr) []byte {
 	at := -1
 	add := func(name string, size, used int64) {
-		u := appendName([]byte{':', 0}, name)
+		u := wire.AppendUTF16([]byte{':', 0}, name)
 		u = wire.AppendUTF16(u, ":$DATA")
 		b, at = wire.AppendStream(b, at, u, uint64(size), uint64(used+wire.SectorSize-1)&^(wire.SectorSize-1))
 	}
@@ -155,10 +155,12 @@ func (r *request) renameStream(f *file, name []byte, replace bool) wire.Status {
 	switch {
 	case status != wire.StatusOK:
 		return status
-	case leaf != "" || f.stream == "" || stream == "":
+	case leaf != "" || f.stream == "":
 		return wire.StatusInvalidParameter
+	case stream == "":
+		return r.becomeData(f)
 	}
-	switch err := f.open.RenameStream(fromWire(stream), replace); err {
+	switch err := f.open.RenameStream(stream, replace); err {
 	case nil:
 		f.stream = stream
 		return wire.StatusOK
@@ -167,4 +169,19 @@ func (r *request) renameStream(f *file, name []byte, replace bool) wire.Status {
 	default:
 		return r.status(err)
 	}
+}
+
+// becomeData makes a stream what the data of its file is.
+func (r *request) becomeData(f *file) wire.Status {
+	if f.inode.Type() != memstore.TypeFile {
+		return wire.StatusFileIsADirectory
+	}
+	c := r.server()
+	if _, err := f.inode.SetAttr(c, nil, &memstore.SetAttr{Mask: memstore.SetSize}); err != nil {
+		return r.status(err)
+	}
+	if _, _, err := f.inode.Clone(c, nil, 0, f.data(), nil, 0, 0); err != nil {
+		return r.status(err)
+	}
+	return r.status(f.open.Doom(nil, ""))
 }

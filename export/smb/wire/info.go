@@ -70,6 +70,7 @@ type FileInfo struct {
 	Position      uint64
 	Mode          uint32
 	Tag           uint32 // of a reparse point
+	ShortName     string // of an entry of a directory, in ASCII, 12 characters at most
 	Name          []byte // UTF-16, from the share's root, with a backslash first
 }
 
@@ -206,7 +207,12 @@ func (f *FileInfo) AppendDirEntry(b []byte, class uint8, n int) []byte {
 	b = le.AppendUint32(b, ea)
 	switch class {
 	case DirBoth, DirIDBoth:
+		at := len(b)
 		b = append(b, make([]byte, 2+shortNameSize)...)
+		b[at] = byte(2 * len(f.ShortName))
+		for i := range min(len(f.ShortName), shortNameSize/2) {
+			b[at+2+2*i] = f.ShortName[i]
+		}
 		if class == DirBoth {
 			return b
 		}
