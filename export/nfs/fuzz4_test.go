@@ -3,6 +3,7 @@ package nfs
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"log/slog"
 	"testing"
@@ -78,5 +79,93 @@ func FuzzCompound(f *testing.F) {
 		}
 		c = open4(t, s, "fuzz", 2) // starts anew, and holds nothing
 		c.must(nfs4.OK, op{nfs4.OpDestroySession, &c.sess, nil})
+	})
+}
+
+// What stands in the fuzzed operations of minor version 0 for names that the
+// server has given: of the client, and of what it has open and locked.
+var (
+	namedClient = nfs4.Owner{Client: 0xc1c1c1c1c1c1c1c1}
+	namedOpen   = nfs4.Stateid{Seq: 2, Other: [12]byte(bytes.Repeat([]byte{0xc2}, 12))}
+	namedLock   = nfs4.Stateid{Seq: 1, Other: [12]byte(bytes.Repeat([]byte{0xc3}, 12))}
+)
+
+// The same for minor version 0, whose operations name the client and what they
+// are about by themselves.
+func FuzzCompound40(f *testing.F) {
+	st, err := memstore.New(memstore.Config{Name: "fuzz", Size: 8 << 20, RootMode: 0o1777})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, err := NewServer(Config{Exports: newTable(f, exportOf(st, "ramdisk")), Trace: true,
+		Log: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { s.Shutdown(context.Background()) })
+	owner := func(name string) nfs4.Owner { return nfs4.Owner{Client: namedClient.Client, Owner: []byte(name)} }
+	for _, o := range []op{
+		{nfs4.OpSetClientID, &nfs4.SetClientIDArgs{Verf: 1, ID: []byte("fuzz"), CBAddr: nfs4.ClientAddr{NetID: "tcp", Addr: "::1.1.1"}}, nil},
+		confirmClientID(nfs4.ClientConfirm{ID: namedClient.Client, Verf: 1}),
+		renew(namedClient.Client),
+		{nfs4.OpOpen, &nfs4.OpenArgs{Seq: 4, Access: 3, Owner: owner("o"), Name: "f"}, nil},
+		{nfs4.OpOpen, &nfs4.OpenArgs{Seq: 1, Access: 1, Deny: 2, Owner: owner("p"), Create: true, Mode: nfs4.Exclusive, Name: "g"}, nil},
+		confirming(namedOpen, 4, nil),
+		{nfs4.OpOpenDowngrade, &nfs4.OpenDowngradeArgs{Stateid: namedOpen, Seq: 4, Access: 1}, nil},
+		closing40(namedOpen, 4),
+		{nfs4.OpLock, &nfs4.LockArgs{Type: nfs4.LockWriteW, Length: 10, NewOwner: true, OpenSeq: 4, Stateid: namedOpen, LockSeq: 1, Owner: owner("q")}, nil},
+		{nfs4.OpLock, &nfs4.LockArgs{Type: nfs4.LockRead, Length: 10, Stateid: namedLock, LockSeq: 2}, nil},
+		{nfs4.OpLockT, &nfs4.LockTArgs{Type: nfs4.LockRead, Length: 10, Owner: owner("q")}, nil},
+		{nfs4.OpLockU, &nfs4.LockUArgs{Type: nfs4.LockWrite, Seq: 2, Stateid: namedLock, Length: 1 << 20}, nil},
+		{nfs4.OpReleaseLockOwner, &nfs4.Owner{Client: namedClient.Client, Owner: []byte("l")}, nil},
+		read4(namedOpen, nil), write4(namedLock, "data"),
+		{nfs4.OpSetAttr, &nfs4.SetAttrArgs{Stateid: namedOpen, Attr: nfs4.Fattr{Mask: nfs4.Bits(nfs4.AttrSize), Vals: make([]byte, 8)}}, nil},
+		{nfs4.OpSecInfo, &nfs4.Name{Name: "f"}, nil},
+		{nfs4.OpDelegReturn, &nfs4.StateidArgs{Stateid: namedOpen}, nil},
+	} {
+		all := []op{putRootFH(), lookup("f"), o, o}
+		if o.op == nfs4.OpOpen || o.op == nfs4.OpSecInfo {
+			all[1] = putRootFH()
+		}
+		f.Add(uint8(len(all)), call4(0, 0, all...)[len(call4(0, 0)):])
+	}
+	xid := uint32(0)
+	f.Fuzz(func(t *testing.T, count uint8, input []byte) {
+		if _, err := st.Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile, Exist: memstore.ExistOpen}); err != nil && err != memstore.ErrExist {
+			t.Fatal(err)
+		}
+		xid += 100 // what was sent before is not meant
+		c := &client40Test{t: t, s: s, xid: xid}
+		c.begin("fuzz", uint64(xid))
+		var res nfs4.OpenRes
+		var sid, locked nfs4.StateidArgs
+		// A file may be a directory by now, or in the fuzzer's hands.
+		c.run(putRootFH(), c.opening("o", 1, "f", nfs4.ShareBoth, 0, &res))
+		c.run(putRootFH(), lookup("f"), confirming(res.Stateid, 2, &sid))
+		c.run(putRootFH(), lookup("f"), op{nfs4.OpLock, &nfs4.LockArgs{Type: nfs4.LockWrite, Length: 5, NewOwner: true, OpenSeq: 3,
+			Stateid: sid.Stateid, Owner: nfs4.Owner{Client: c.id, Owner: []byte("l")}}, &locked})
+		input = bytes.ReplaceAll(input, binary.BigEndian.AppendUint64(nil, namedClient.Client), binary.BigEndian.AppendUint64(nil, c.id))
+		input = bytes.ReplaceAll(input, namedOpen.Other[:], sid.Stateid.Other[:])
+		input = bytes.ReplaceAll(input, namedLock.Other[:], locked.Stateid.Other[:])
+		call := call4(c.xid+1, nfs4.Minor0)
+		binary.BigEndian.PutUint32(call[len(call)-4:], uint32(count))
+		call = append(call, input...)
+		if _, err := converse(t, s, bytes.NewReader(calls(call, call))); err != nil && err != io.EOF {
+			t.Log(err)
+		}
+		if err := st.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Stats().Panics; n != 0 {
+			t.Fatalf("%d calls failed", n)
+		}
+		if s.works.unused() != s.half || s.large.unused() != s.half {
+			t.Fatal("memory is missing")
+		}
+		c.xid += 10
+		c.begin("fuzz", uint64(xid)+1) // starts anew, and holds nothing
+		if n := s.clients.count.Load(); n != 0 {
+			t.Fatalf("%d states and owners are left", n)
+		}
 	})
 }
