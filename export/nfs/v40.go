@@ -225,29 +225,20 @@ func (m *compound) opener40(a *nfs4.OpenArgs) (*openOwner, nfs4.Status) {
 			status = m.next(q, a.Seq)
 		}
 	}
-	if status == nfs4.OK {
-		o.forgetClosed()
-	}
 	return o, status
 }
 
 // follow takes the operation's place among what the owner of st does.
 func (m *compound) follow(st *state, seq uint32) nfs4.Status {
-	q, zero := &st.owner.zero.sequence, &st.owner.zero
+	q := &st.owner.zero.sequence
 	if st.by != nil {
 		q = &st.by.sequence
 	}
 	status := m.next(q, seq)
-	if status != nfs4.OK {
-		return status
-	}
-	if st.by == nil {
-		st.owner.forgetClosed()
-	}
-	if !zero.confirmed.Load() && m.number != nfs4.OpOpenConfirm {
+	if status == nfs4.OK && !st.owner.zero.confirmed.Load() && m.number != nfs4.OpOpenConfirm {
 		return nfs4.ErrBadStateid
 	}
-	return nfs4.OK
+	return status
 }
 
 // next takes the operation's place in a sequence. It answers repeated if the
@@ -289,22 +280,24 @@ func (m *compound) sum() uint64 {
 	return maphash.Bytes(requestSeed, all.Rest()[m.all.Len()-m.left:end])
 }
 
-// note keeps what became of the operation in the sequences where it has a place. Errors that say that it is in none do not count (RFC 7530 section
-// 9.1.7).
+// note keeps what became of the operation in the sequences where it has a place.
+// Errors that say that it is in none do not count (RFC 7530 section 9.1.7).
 func (m *compound) note() {
 	switch m.status {
 	case nfs4.ErrStaleClientID, nfs4.ErrStaleStateid, nfs4.ErrBadStateid, nfs4.ErrBadSeqid,
 		nfs4.ErrBadXDR, nfs4.ErrResource, nfs4.ErrNoFileHandle:
 		return
 	}
-	now := m.client.s.now.Load()
 	if m.owner != nil {
-		m.owner.zero.used = now
+		m.owner.zero.used = m.client.s.now.Load()
 	}
 	for i := range m.places {
 		q := m.places[i].in
 		if q == nil {
 			continue
+		}
+		if q == &m.owner.zero.sequence && (m.number != nfs4.OpClose || m.status != nfs4.OK) {
+			m.owner.forgetClosed()
 		}
 		q.seq, q.op, q.sum, q.status = m.places[i].seq, m.number, m.sum(), m.status
 		q.result = append(q.result[:0], m.k.w.B[m.at+8:]...)
