@@ -1,5 +1,7 @@
 package memstore
 
+import "time"
+
 // Use is how the local mount's kernel uses an open file.
 type Use uint8
 
@@ -56,6 +58,10 @@ func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 	i := o.inode
 	if l.kernel != nil && access&AccessWrite != 0 {
 		l.s.makeRoom()
+		for tries := 0; tries < 10 && access&AccessRead != 0 && i.isCached(); tries++ {
+			// It may be closed, and the kernel has not told so yet.
+			time.Sleep(100 * time.Microsecond)
+		}
 	}
 	i.lock()
 	defer i.mu.Unlock()
@@ -94,6 +100,13 @@ func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 		i.x.cached++
 	}
 	return o.use, 0
+}
+
+// isCached tells whether the mount's kernel caches data by any open.
+func (i *Inode) isCached() bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.x != nil && i.x.cached > 0
 }
 
 // register makes sure that the kernel knows b. Called with the inode's mu held

@@ -152,6 +152,8 @@ func localCall(dir string, c call, held map[string]*os.File) (a answer) {
 			a.Data = make([]byte, len(c.Data))
 			_, err = unix.Getxattr(at, c.To, a.Data)
 		}
+	case "pour":
+		err = pour(at, to)
 	case "list":
 		a.Names, err = names(dir)
 	case "see":
@@ -218,6 +220,30 @@ func seeHeld(at string, st *unix.Stat_t, want []byte, held map[string]*os.File) 
 		return fmt.Errorf("a mapping has other bytes: %s", differ(m, want))
 	}
 	return nil
+}
+
+// pour writes what a mapping of one file has to another.
+func pour(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(m)
+	g, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = g.WriteAt(m, 0)
+	return errors.Join(err, g.Close())
 }
 
 func names(dir string) ([]string, error) {

@@ -2,7 +2,9 @@ package fusefs_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -133,6 +135,211 @@ func TestPassthroughFull(t *testing.T) {
 		}
 		if filled < size-8<<20 || free > 5<<20 {
 			t.Errorf("round %d: %d bytes of %d written, %d free then, %d bytes more", round, filled, size, free, more)
+		}
+	}
+}
+
+// TestPassthroughCoherence changes a file that a local process has open and
+// mapped all the time, by that process and by a client, and looks at once from
+// both, through everything that they have.
+func TestPassthroughCoherence(t *testing.T) {
+	dir, store, mount := newMount(t)
+	passes(t, dir, func() uint64 { return mount.Stats().Passed })
+	const most = 300 << 10
+	seed := uint64(time.Now().UnixNano())
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	name := filepath.Join(dir, "f")
+	ok := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	open := func(flags int) int {
+		fd, err := unix.Open(name, flags|unix.O_CREAT|unix.O_CLOEXEC, 0o644)
+		ok(err)
+		return fd
+	}
+	fd, appends := open(unix.O_RDWR), open(unix.O_WRONLY|unix.O_APPEND)
+	m, err := unix.Mmap(fd, 0, most, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	ok(err)
+	defer func() {
+		unix.Munmap(m)
+		unix.Close(fd)
+		unix.Close(appends)
+	}()
+	root := memstore.Root()
+	i, err := store.Root().Lookup(root, "f")
+	ok(err)
+	other, err := store.Root().Create(root, "other", &memstore.Create{Type: memstore.TypeFile})
+	ok(err)
+	source := make([]byte, most)
+	for k := range source {
+		source[k] = byte(rnd.Uint32())
+	}
+	if n, _, err := other.Inode.WriteAt(root, nil, source, 0); n != most || err != nil {
+		t.Fatal(n, err)
+	}
+	c := &memstore.Caller{Holder: &memstore.Holder{Name: "client"}}
+	var model []byte
+	put := func(off int, p []byte) {
+		model = append(model, make([]byte, max(0, off+len(p)-len(model)))...)
+		copy(model[off:], p)
+	}
+	resize := func(n int) { model = append(model, make([]byte, max(0, n-len(model)))...)[:n:n] }
+	var last memstore.Attr
+	for step := range 1000 {
+		off, n := rnd.IntN(most/2), 1+rnd.IntN(1<<rnd.IntN(17))
+		p := source[rnd.IntN(most-n):][:n]
+		inside := len(model) > 0
+		op := rnd.IntN(11)
+		switch op {
+		case 0:
+			_, err = unix.Pwrite(fd, p, int64(off))
+			put(off, p)
+		case 1:
+			if inside {
+				off %= len(model)
+				copy(m[off:len(model)], p)
+				copy(model[off:], p)
+			}
+		case 2:
+			err = unix.Ftruncate(fd, int64(off))
+			resize(off)
+		case 3:
+			if len(model)+n <= most {
+				_, err = unix.Write(appends, p)
+				put(len(model), p)
+			}
+		case 4:
+			err = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+			clear(model[min(off, len(model)):min(off+n, len(model))])
+		case 5: // what is mapped stays so
+			ok(unix.Close(fd))
+			fd = open(unix.O_RDWR)
+		case 6:
+			_, _, err = i.WriteAt(c, nil, p, int64(off))
+			put(off, p)
+		case 7:
+			_, err = i.SetAttr(c, nil, &memstore.SetAttr{Mask: memstore.SetSize, Size: int64(off)})
+			resize(off)
+		case 8:
+			if len(model)+n <= most {
+				_, _, _, err = i.Append(c, nil, p)
+				put(len(model), p)
+			}
+		case 9:
+			_, err = i.Punch(c, nil, int64(off), int64(n))
+			clear(model[min(off, len(model)):min(off+n, len(model))])
+		case 10:
+			_, _, err = i.Clone(c, nil, int64(off), other.Inode, nil, int64(off/2), int64(n))
+			put(off, source[off/2:][:n])
+		}
+		what := fmt.Sprintf("seed %d, step %d, operation %d at %d, %d bytes", seed, step, op, off, n)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		got := make([]byte, most)
+		k, _, a, err := i.ReadAt(c, nil, got, 0)
+		if err != nil || int(a.Size) != len(model) || !bytes.Equal(got[:k], model) {
+			t.Fatalf("%s: client: size %d, %v: %s", what, a.Size, err, differ(got[:k], model))
+		}
+		if a.Change <= last.Change || a.Mtime < last.Mtime || a.Ctime < last.Ctime {
+			t.Fatalf("%s: client has attributes %+v after %+v", what, a, last)
+		}
+		last = a
+		var st unix.Stat_t
+		ok(unix.Fstat(fd, &st))
+		if int(st.Size) != len(model) || st.Mtim.Nano() != a.Mtime {
+			t.Fatalf("%s: process: size %d, want %d; mtime %d, want %d", what, st.Size, len(model), st.Mtim.Nano(), a.Mtime)
+		}
+		if k, err := unix.Pread(fd, got, 0); err != nil || !bytes.Equal(got[:k], model) {
+			t.Fatalf("%s: process: %v: %s", what, err, differ(got[:k], model))
+		}
+		if !bytes.Equal(m[:len(model)], model) {
+			t.Fatalf("%s: mapping: %s", what, differ(m[:len(model)], model))
+		}
+	}
+	if s := mount.Stats(); s.Reads+s.Writes > 0 {
+		t.Errorf("the server was asked: %+v", s)
+	}
+}
+
+// TestPassthroughSource: a process writes without the store from a mapping that
+// the store is asked for, while clients change both files, and have to wait for
+// it. Nobody waits for ever.
+func TestPassthroughSource(t *testing.T) {
+	dir, store, mount := newMount(t)
+	passes(t, dir, func() uint64 { return mount.Stats().Passed })
+	proc, c := newLocal(t, dir), &memstore.Caller{Holder: &memstore.Holder{Name: "client"}}
+	var files []*memstore.Inode
+	for _, name := range []string{"from", "to"} {
+		if a := proc.do(call{Op: "create", Name: name, Data: make([]byte, 60<<10)}); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		i, err := store.Root().Lookup(c, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, i)
+	}
+	from, to := files[0], files[1]
+	runs := 2 * time.Second
+	end := time.Now().Add(runs)
+	ended := make(chan string)
+	loop := func(what string, do func() error) {
+		go func() {
+			n := 0
+			for ; time.Now().Before(end); n++ {
+				if err := do(); err != nil {
+					ended <- fmt.Sprintf("%s: %v", what, err)
+					return
+				}
+			}
+			t.Log(what, n)
+			ended <- ""
+		}()
+	}
+	p, q := make([]byte, 60<<10), make([]byte, 60<<10)
+	all := []func() error{
+		func() error {
+			if a := proc.do(call{Op: "pour", Name: "from", To: "to"}); a.Err != "" {
+				return errors.New(a.Err)
+			}
+			return nil
+		},
+		func() (err error) { _, _, err = to.WriteAt(c, nil, p, 0); return err },
+		func() (err error) { _, _, err = from.WriteAt(c, nil, q, 0); return err },
+		func() (err error) { _, _, err = to.Clone(c, nil, 0, from, nil, 0, 0); return err },
+		func() (err error) { _, _, err = from.Clone(c, nil, 0, to, nil, 0, 0); return err },
+		func() error {
+			// Twice, so that the names stand for the same files most of the time.
+			for range 2 {
+				if _, _, err := store.Rename(c, store.Root(), "x", store.Root(), "y", memstore.RenameExchange); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	// The same files, by names that the process does not use.
+	for k, name := range []string{"x", "y"} {
+		if _, _, err := store.Root().Link(c, name, files[k]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, what := range []string{"pour", "write to", "write from", "clone", "clone back", "rename"} {
+		loop(what, all[k])
+	}
+	for range all {
+		select {
+		case failed := <-ended:
+			if failed != "" {
+				t.Error(failed)
+			}
+		case <-time.After(runs + 20*time.Second):
+			mount.Abort()
+			t.Fatal("it has come to a stop")
 		}
 	}
 }
