@@ -492,3 +492,22 @@ func TestNotifyLock(t *testing.T) {
 		t.Errorf("called with %v, others %d times", waiter.saw(), n)
 	}
 }
+
+// Whatever a client answers, a callback has a result.
+func FuzzCallbackResult(f *testing.F) {
+	var w xdr.Writer
+	rpc.Accepted(&w, 1, rpc.Success)
+	(&nfs4.CompoundRes{Count: 2}).Encode(&w)
+	(&nfs4.OpHead{Op: nfs4.Op(nfs4.OpCBSequence)}).Encode(&w)
+	(&nfs4.CBSequenceRes{Seq: 1}).Encode(&w)
+	(&nfs4.OpHead{Op: nfs4.Op(nfs4.OpCBRecall), Status: nfs4.ErrBadStateid}).Encode(&w)
+	f.Add(w.B, true)
+	f.Add(w.B[:len(w.B)-8], false)
+	f.Add(w.B[:40], true)
+	f.Fuzz(func(t *testing.T, reply []byte, behind bool) {
+		first, second, err := callbackResult(reply, behind)
+		if err == nil && first != nfs4.OK && second != nfs4.OK {
+			t.Errorf("%v, and behind it %v", first, second)
+		}
+	})
+}

@@ -48,6 +48,10 @@ func FuzzCompound(f *testing.F) {
 		{nfs4.OpListXattrs, &nfs4.ListXattrsArgs{MaxCount: 100}, nil},
 		{nfs4.OpSecInfo, &nfs4.Name{Name: "f"}, nil},
 		{nfs4.OpFreeStateid, &nfs4.StateidArgs{Stateid: sid}, nil},
+		{nfs4.OpTestStateid, testStateids{sid}, nil},
+		{nfs4.OpDelegReturn, &nfs4.StateidArgs{Stateid: sid}, nil},
+		{nfs4.OpOpen, &nfs4.OpenArgs{Access: nfs4.ShareRead | nfs4.WantAnyDeleg, Claim: nfs4.ClaimDelegCurFH, Stateid: sid}, nil},
+		{nfs4.OpBackchannelCtl, &nfs4.BackchannelCtlArgs{Program: 1, Sec: []nfs4.CBSec{{Flavor: nfs4.AuthSys, Machine: "m"}}}, nil},
 		{nfs4.OpDestroyClientID, &nfs4.ClientID{ID: 1}, nil},
 	} {
 		all := append(file, o)
