@@ -128,6 +128,24 @@ func (i *Inode) StreamsOpen() bool {
 	})
 }
 
+// StreamName is the name of the stream that is open; "" if that has none any more.
+func (o *Open) StreamName() string {
+	s := o.inode
+	if !s.stream {
+		return ""
+	}
+	s.home.mu.RLock()
+	defer s.home.mu.RUnlock()
+	if s.home.x != nil {
+		for _, t := range s.home.x.streams {
+			if t.inode == s {
+				return t.name
+			}
+		}
+	}
+	return ""
+}
+
 // RenameStream gives the stream that o has open another name. ErrExist if another
 // has it, unless that is to be replaced; ErrAccess if that one is open.
 func (o *Open) RenameStream(name string, replace bool) error {

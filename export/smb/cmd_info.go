@@ -83,9 +83,15 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 		r.w.B = info.Append(r.w.B, wire.FileNormalizedName)
 		return r.endInfo(q, at, 8)
 	}
+	if q.Class == wire.FileNormalizedName && r.c.dialect < wire.Dialect311 {
+		return wire.StatusNotSupported
+	}
 	fixed, ok := wire.FileInfoSize(q.Class)
-	if !ok && q.Class != wire.FileStream {
+	if !ok && q.Class != wire.FileStream && q.Class != wire.FileFullEA {
 		return wire.StatusInvalidInfoClass
+	}
+	if q.Class == wire.FileFullEA {
+		return r.queryEAs(f, q)
 	}
 	if q.Class == wire.FileStream {
 		a, err := f.inode.GetAttr(&r.who)
@@ -94,13 +100,16 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 		}
 		at := wire.BeginBuffer(r.w)
 		r.w.B = appendStreams(r.w.B, f, &a)
-		return r.endInfo(q, at, 24)
+		return r.endInfo(q, at, 32)
 	}
 	a, err := r.attrs(f)
 	if err != nil {
 		return r.status(err)
 	}
 	info := r.fileInfo(f, &a)
+	if q.Class == wire.FileAll || q.Class == wire.FileEA {
+		info.EASize = r.eaSize(f.inode)
+	}
 	if q.Class == wire.FileAll || q.Class == wire.FileNormalizedName {
 		info.Name = f.path()
 	}
@@ -123,7 +132,7 @@ func (f *file) path() []byte {
 	}
 	b := appendTarget([]byte{'\\', 0}, strings.TrimPrefix(p, "/"))
 	if f.stream != "" {
-		b = wire.AppendUTF16(b, ":"+f.stream)
+		b = wire.AppendUTF16(b, ":"+f.open.StreamName())
 	}
 	return b
 }

@@ -100,6 +100,8 @@ func (r *request) write() wire.Status {
 	case len(q.Data) == 0 && r.fresh == nil:
 		wire.AppendWriteReply(r.w, 0) // nothing, wherever
 		return wire.StatusOK
+	case int64(q.Offset) > r.t.exp.Store.Statfs().TotalBytes && !r.sparse(f):
+		return wire.StatusDiskFull
 	case f.access&rightWriteData == 0 && !r.behindEnd(f, int64(q.Offset)):
 		return wire.StatusAccessDenied
 	case r.fresh != nil:
@@ -146,6 +148,12 @@ func (r *request) freshWrite(head []byte, size int) (i *memstore.Inode, off int6
 		return nil, 0, 0, 0
 	}
 	return f.data(), int64(q.Offset), at, n
+}
+
+// sparse tells whether a file may be larger than the store.
+func (r *request) sparse(f *file) bool {
+	a, err := f.inode.GetAttr(&r.who)
+	return err != nil || a.DOS&wire.AttrSparse != 0
 }
 
 // behindEnd tells whether an offset is not in the file's data: who may only append

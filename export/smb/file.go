@@ -25,6 +25,7 @@ type file struct {
 	watch         *memstore.Watch  // of CHANGE_NOTIFY, once it was asked for
 	position      uint64           // kept for the client, who asks for it
 	frozen        memstore.SetMask // times that changes by this file leave as they are
+	nextEA        int              // how many extended attributes were listed
 	listing       listing
 }
 
