@@ -95,9 +95,15 @@ func (cl *client4) delegationOf(i *memstore.Inode) *delegation {
 	return cl.delegations[i]
 }
 
-// newDelegation makes one that is not yet granted; nil if there are too many
-// states, or the client has one of the file.
+// newDelegation makes one that is not yet granted; nil if there are so many states
+// that opens and locks might find no room, or the client has one of the file.
 func (cl *client4) newDelegation(m *compound, open *memstore.Open, write bool) *delegation {
+	cl.mu.Lock()
+	full := cl.count >= maxStatesOfClient/2 || cl.s.count.Load() >= maxStates/2
+	cl.mu.Unlock()
+	if full {
+		return nil
+	}
 	d := &delegation{write: write, quit: make(chan struct{}), about: m.about}
 	m.k.c.s.mask.put(&d.fh, m.cur.exp, open.Inode())
 	d.st = &state{client: cl, open: open, deleg: d}
