@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -80,12 +81,22 @@ func seedFrames(f *testing.F) {
 	one := append(c.message(wire.CommandEcho, echoBody), 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(one[20:], uint32(len(one)))
 	f.Add(append(one, c.message(wire.CommandLogoff, echoBody, related)...))
-	for command := wire.CommandCreate; command <= wire.CommandOplockBreak; command++ {
-		body := make([]byte, 64)
-		if int(command) < len(commands) {
-			binary.LittleEndian.PutUint16(body, commands[command].size)
+	for command := wire.CommandClose; command <= wire.CommandOplockBreak; command++ {
+		// Of a file that is made before, in one frame.
+		body := make([]byte, 96)
+		binary.LittleEndian.PutUint16(body, commands[command].size)
+		at := 8
+		switch command {
+		case wire.CommandRead, wire.CommandWrite, wire.CommandSetInfo:
+			at = 16
+		case wire.CommandQueryInfo:
+			at = 24
 		}
-		f.Add(c.message(command, body))
+		copy(body[at:], bytes.Repeat([]byte{0xff}, 16))
+		m := c.message(wire.CommandCreate, createBody("file"))
+		m = append(m, make([]byte, -len(m)&7)...)
+		binary.LittleEndian.PutUint32(m[20:], uint32(len(m)))
+		f.Add(append(m, c.message(command, body, related)...))
 	}
 }
 
