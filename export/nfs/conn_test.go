@@ -451,6 +451,18 @@ func hotCompounds(c *client4Test, root, file []byte) map[string][]byte {
 	}
 }
 
+// hotCompounds40 are compounds of minor version 0.
+func hotCompounds40(c *client40Test, file []byte) map[string][]byte {
+	sid := c.open("o", "open")
+	compound := func(ops ...op) []byte { return call4(1, nfs4.Minor0, ops...) }
+	return map[string][]byte{
+		"4.0 RENEW":       compound(renew(c.id)),
+		"4.0 GETATTR":     compound(putFH(file), getAttr(nil, nfs4.AttrType, nfs4.AttrChange, nfs4.AttrSize, nfs4.AttrOwner)),
+		"4.0 WRITE 4 KiB": compound(putRootFH(), lookup("open"), op{nfs4.OpWrite, &nfs4.WriteArgs{Stateid: sid, Data: make([]byte, 4096)}, nil}),
+		"4.0 READ 4 KiB":  compound(putRootFH(), lookup("open"), op{nfs4.OpRead, &nfs4.ReadArgs{Stateid: sid, Count: 4096}, nil}),
+	}
+}
+
 // eachHotCall runs a function that is given how to have a call answered.
 func eachHotCall(t testing.TB, run func(name string, answer func())) {
 	s, root, file := newServer(t)
@@ -479,6 +491,17 @@ func eachHotCall(t testing.TB, run func(name string, answer func())) {
 		run(name, func() {
 			sess.seq++
 			binary.BigEndian.PutUint32(rec[at:], sess.seq)
+			if answer(rec); c.work.call.failed {
+				t.Fatalf("%s: %v", name, c.work.call.m.status)
+			}
+		})
+	}
+	calls = hotCompounds40(open40(t, s, "hot", 1), file)
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		rec, xid := calls[name], uint32(0)
+		run(name, func() {
+			xid++
+			binary.BigEndian.PutUint32(rec, xid)
 			if answer(rec); c.work.call.failed {
 				t.Fatalf("%s: %v", name, c.work.call.m.status)
 			}
