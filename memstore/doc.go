@@ -19,7 +19,7 @@
 //	    Inode.mu of other inodes       two without waiting for the second: lockFiles
 //	      Inode.mu of their streams    likewise
 //	      inode table, arena, reaper,  leaves; never two at once
-//	      backing
+//	      backing, pins
 //
 // No caller's code runs with one of these held: events of watches are queued
 // and waiters are woken through channels, and what a change frees in bulk is

@@ -21,6 +21,9 @@ type OpenArgs struct {
 	// ByExecute lets who may execute a file open it for reading too, to page it
 	// in, where a protocol has no other open for that.
 	ByExecute bool
+	// Pin keeps what is open from being replaced, and what is above it from being
+	// renamed, by RenamePinned.
+	Pin bool
 }
 
 // Open is one open file. It keeps the file's data when the last name goes, and
@@ -30,6 +33,7 @@ type Open struct {
 	inode  *Inode  // (c)
 	holder *Holder // (c)
 	owner  any     // (c) OpenArgs.Owner
+	pin    bool    // (c) OpenArgs.Pin
 
 	// Protected by inode.mu.
 	access Access
@@ -89,7 +93,8 @@ func (i *Inode) open(c *Caller, a OpenArgs) (*Open, error) {
 	}
 	x := i.extra()
 	if o == nil {
-		o = &Open{inode: i, holder: c.Holder, owner: a.Owner}
+		o = &Open{inode: i, holder: c.Holder, owner: a.Owner, pin: a.Pin}
+		i.s.pins.add(o)
 		x.opens = append(x.opens, o)
 	}
 	x.change(o, a)
@@ -213,6 +218,7 @@ func (o *Open) Close() {
 		i.lock()
 		x := i.x
 		o.closed = true
+		i.s.pins.remove(o)
 		wrote := i.unuse(o)
 		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
 		x.count(o.deny, -1)
@@ -231,4 +237,31 @@ func (o *Open) Close() {
 			i.fulfil(end)
 		}
 	})
+}
+
+// pins are the opens of a store with Pin.
+type pins struct {
+	mu    sync.Mutex
+	opens map[*Open]struct{} // (mu)
+}
+
+func (p *pins) add(o *Open) {
+	if !o.pin {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opens == nil {
+		p.opens = make(map[*Open]struct{})
+	}
+	p.opens[o] = struct{}{}
+}
+
+func (p *pins) remove(o *Open) {
+	if !o.pin {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.opens, o)
 }

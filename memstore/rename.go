@@ -1,14 +1,23 @@
 package memstore
 
-import "ramserver/memstore/internal/extent"
+import (
+	"maps"
+	"slices"
+
+	"ramserver/memstore/internal/extent"
+)
 
 // RenameFlags change what Rename does about the target.
 type RenameFlags uint8
 
-// Flags of Rename; not both.
+// Flags of Rename; not both of the first.
 const (
 	RenameNoReplace RenameFlags = 1 << iota // ErrExist if the target exists
 	RenameExchange                          // both names exist and change places
+	// RenamePinned is SMB's way (MS-FSA section 2.1.5.15.11): ErrAccess if an open
+	// with Pin has the target, or something below a source that is a directory;
+	// ErrShareViolation if an open of to may remove that, or denies writing.
+	RenamePinned
 )
 
 // renaming is one rename: what the two names stand for.
@@ -27,6 +36,11 @@ type renaming struct {
 func (s *Store) Rename(c *Caller, from *Inode, fromName string, to *Inode, toName string, flags RenameFlags) (fromDir, toDir Changed, err error) {
 	if from.s != s || to.s != s {
 		return fromDir, toDir, ErrXDev
+	}
+	if flags&RenamePinned != 0 {
+		if i := from.peek(fromName).asDir(); i != nil && s.pinnedBelow(i) {
+			return fromDir, toDir, ErrAccess
+		}
 	}
 	r := renaming{c: c, from: from, to: to, fromName: fromName, toName: toName, flags: flags}
 	for {
@@ -117,7 +131,7 @@ func (r *renaming) check() error {
 		return err
 	}
 	switch {
-	case r.flags == RenameNoReplace|RenameExchange:
+	case r.flags&(RenameNoReplace|RenameExchange) == RenameNoReplace|RenameExchange:
 		return ErrInvalid
 	case r.source == nil:
 		return ErrNotExist
@@ -130,6 +144,13 @@ func (r *renaming) check() error {
 	}
 	if err := r.inside(r.source, r.to); err != nil {
 		return err
+	}
+	if r.flags&RenamePinned != 0 && r.to.x != nil {
+		for _, o := range r.to.x.opens {
+			if o.access&AccessDelete != 0 || o.deny&AccessWrite != 0 {
+				return r.to.violation(r.c, o)
+			}
+		}
 	}
 	if r.flags&RenameExchange != 0 {
 		return r.inside(r.target, r.from)
@@ -255,8 +276,31 @@ func (r *renaming) permitted() error {
 	if err := r.source.mayUnname(r.c); err != nil {
 		return err
 	}
+	if r.flags&RenamePinned != 0 && r.target != nil && r.target.x != nil {
+		for _, o := range r.target.x.opens {
+			if o.pin {
+				return ErrAccess
+			}
+		}
+	}
 	if r.target != nil {
 		return r.target.mayUnname(r.c)
 	}
 	return nil
+}
+
+// pinnedBelow tells whether an open with Pin has something below a directory.
+// Called without a lock; the tree may change meanwhile.
+func (s *Store) pinnedBelow(dir *Inode) bool {
+	s.pins.mu.Lock()
+	opens := slices.Collect(maps.Keys(s.pins.opens))
+	s.pins.mu.Unlock()
+	for _, o := range opens {
+		for i := o.inode; i != nil && i != s.root; i, _ = i.lastName() {
+			if i == dir && o.inode != dir {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -61,6 +61,7 @@ type Store struct {
 
 	renameMu sync.Mutex
 
+	pins   pins
 	table  table
 	reaper reaper
 }

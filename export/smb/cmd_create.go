@@ -309,7 +309,7 @@ func (k *creating) empty(args memstore.OpenArgs) wire.Status {
 
 // args are the access and share mode as the store has them.
 func (k *creating) args() memstore.OpenArgs {
-	var a memstore.OpenArgs
+	a := memstore.OpenArgs{Pin: true}
 	g := k.granted
 	dir := k.stream == "" && (k.q.Options&wire.OptDirectory != 0 || k.inode != nil && k.inode.Type() == memstore.TypeDir)
 	if g&(rightReadData|rightExecute) != 0 && (!dir || g&rightReadData != 0) {

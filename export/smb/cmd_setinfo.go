@@ -185,7 +185,7 @@ func (r *request) setRename(f *file, b []byte) wire.Status {
 	}
 	c := r.who
 	c.Open = f.open
-	_, _, err := r.t.exp.Store.Rename(&c, dir, name, to.dir, to.name, flags)
+	_, _, err := r.t.exp.Store.Rename(&c, dir, name, to.dir, to.name, flags|memstore.RenamePinned)
 	switch err {
 	case nil:
 		f.dir, f.name = to.dir, to.name

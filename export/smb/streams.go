@@ -60,7 +60,7 @@ func (k *creating) openStream() wire.Status {
 	if empties {
 		args.Access |= memstore.AccessWrite
 	}
-	if k.base, err = k.inode.Open(&r.who, memstore.OpenArgs{Deny: args.Deny & memstore.AccessDelete}); err != nil {
+	if k.base, err = k.inode.Open(&r.who, memstore.OpenArgs{Deny: args.Deny & memstore.AccessDelete, Pin: true}); err != nil {
 		return k.changed(err)
 	}
 	open, made, err := k.inode.OpenStream(&r.who, k.stream, memstore.StreamArgs{
