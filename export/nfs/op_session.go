@@ -107,7 +107,8 @@ func (k *call) serverOwner() []byte {
 }
 
 // opCreateSession is CREATE_SESSION, RFC 8881 section 18.36. The client id has one
-// slot for it, which keeps errors too.
+// slot for it. After an error some clients count on, and some do not; either is
+// executed, and so is a retransmission, with the same outcome.
 func (m *compound) opCreateSession() nfs4.Status {
 	k := m.k
 	var a nfs4.CreateSessionArgs
@@ -124,9 +125,7 @@ func (m *compound) opCreateSession() nfs4.Status {
 	case a.Seq == cl.sequence && cl.created != (nfs4.CreateSessionRes{}):
 		cl.created.Encode(k.w)
 		return nfs4.OK
-	case a.Seq == cl.sequence && cl.refused != nfs4.OK:
-		return cl.refused
-	case a.Seq != cl.sequence+1:
+	case a.Seq != cl.sequence+1 && !(a.Seq == cl.sequence && cl.refused):
 		return nfs4.ErrSeqMisordered
 	case cl.who != k.principal() && cs.records[cl.owner].confirmed != cl:
 		return nfs4.ErrClidInUse
@@ -135,7 +134,7 @@ func (m *compound) opCreateSession() nfs4.Status {
 	if status == nfs4.ErrDelay {
 		return status // nothing has happened
 	}
-	cl.sequence, cl.created, cl.refused = a.Seq, res, status
+	cl.sequence, cl.created, cl.refused = a.Seq, res, status != nfs4.OK
 	if status != nfs4.OK {
 		return status
 	}

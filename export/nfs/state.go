@@ -103,7 +103,7 @@ type client4 struct {
 
 	sequence uint32                // (clients.mu) of the last CREATE_SESSION
 	created  nfs4.CreateSessionRes // (clients.mu) its results, zero if it failed
-	refused  nfs4.Status           // (clients.mu) why it failed
+	refused  bool                  // (clients.mu) it failed
 
 	mu        sync.Mutex
 	reclaimed bool                  // (mu) RECLAIM_COMPLETE was called
