@@ -603,3 +603,34 @@ func TestParked40(t *testing.T) {
 		})
 	}
 }
+
+// A client with too many owners loses those that have nothing open, unless they
+// were used just now.
+func TestManyOwners40(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, end := startPiped(t, nil)
+		defer end()
+		if _, err := r.store.Root().Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile}); err != nil {
+			t.Fatal(err)
+		}
+		c := open40(t, r.s, "one", 1)
+		cl := r.s.clients.client(c.id)
+		fill := func() {
+			for n := 0; len(cl.owners) < maxOwners; n++ {
+				o := cl.openOwner(fmt.Append(nil, n))
+				o.zero.used = r.s.now.Load()
+				o.leave()
+			}
+		}
+		fill()
+		c.must(nfs4.ErrResource, putRootFH(), c.opening("o", 1, "f", nfs4.ShareRead, 0, nil))
+		time.Sleep(2 * time.Second)
+		c.open("o", "f")
+		fill()
+		time.Sleep(2 * time.Second)
+		c.open("p", "f")
+		if n := r.s.clients.count.Load(); n != 4 {
+			t.Errorf("%d states and owners, want 4", n)
+		}
+	})
+}
