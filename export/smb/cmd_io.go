@@ -62,10 +62,10 @@ func (r *request) read() wire.Status {
 	return wire.StatusOK
 }
 
-// plain tells whether the reply may continue in pages of the store: it is the last
-// of its frame, and neither signed nor encrypted.
+// plain tells whether the reply may continue in pages of the store: it is the only
+// one of its frame, and neither signed nor encrypted.
 func (r *request) plain() bool {
-	return r.own && r.rest == nil && !r.signed && r.sealed == nil
+	return r.own && r.count == 1 && r.rest == nil && !r.signed && r.sealed == nil
 }
 
 // write is WRITE, MS-SMB2 section 3.3.5.13.

@@ -461,8 +461,14 @@ func (r *request) endFrame() {
 	if r.begin < 0 {
 		return
 	}
-	r.signLast()
 	w := r.w
+	if r.before.end > 0 {
+		// The last of several is as long as the others would be.
+		for (len(w.B)-r.last)%8 != 0 {
+			w.B = append(w.B, 0)
+		}
+	}
+	r.signLast()
 	if r.sealed != nil {
 		w.B = r.sealed.sealer.seal(w.B, r.begin+frameSize, r.sealed.id)
 	}
