@@ -84,8 +84,8 @@ func (r *request) create() wire.Status {
 	if status != wire.StatusOK {
 		return status
 	}
-	if k.action != wire.ActionOpened && k.allocation > 0 && k.attr.Type == memstore.TypeFile {
-		ch, err := k.open.Inode().Allocate(r.server(), nil, 0, int64(min(k.allocation, memstore.MaxFileSize)), true)
+	if k.action != wire.ActionOpened && k.allocation > 0 && k.args().Access&memstore.AccessWrite != 0 {
+		ch, err := k.open.Inode().Allocate(&r.who, k.open, 0, int64(min(k.allocation, memstore.MaxFileSize)), true)
 		if err != nil {
 			k.abandon()
 			return r.status(err)

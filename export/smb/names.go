@@ -92,6 +92,9 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 	if text[0] == '\\' {
 		return p, wire.StatusInvalidParameter
 	}
+	if !strings.Contains(text, ":") {
+		text = strings.ReplaceAll(text, "/", `\`) // as Samba does
+	}
 	parts := strings.Split(text, `\`)
 	last := len(parts) - 1
 	leaf, stream, data, status := cutStream(parts[last])
