@@ -343,3 +343,33 @@ func TestPassthroughSource(t *testing.T) {
 		}
 	}
 }
+
+// TestPassthroughOnce: a large file is in memory once, whoever wrote it, however
+// often it is read.
+func TestPassthroughOnce(t *testing.T) {
+	dir, store, mount := newMount(t)
+	passes(t, dir, func() uint64 { return mount.Stats().Passed })
+	sh := newShell(t, dir)
+	const size = 64 << 20
+	sh.run(fmt.Sprintf("head -c %d /dev/zero >local", size))
+	r, err := store.Root().Create(memstore.Root(), "client", &memstore.Create{Type: memstore.TypeFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off := int64(0); off < size; off += 1 << 20 {
+		if n, _, err := r.Inode.WriteAt(memstore.Root(), nil, make([]byte, 1<<20), off); n < 1<<20 {
+			t.Fatal(n, err)
+		}
+	}
+	for range 3 {
+		if got := sh.run("cat local client | wc -c"); got != fmt.Sprint(2*size) {
+			t.Errorf("read %s bytes, want %d", got, 2*size)
+		}
+	}
+	if s := mount.Stats(); s.Reads > 0 {
+		t.Errorf("the server was asked, and so the kernel has a copy: %+v", s)
+	}
+	if used := store.Statfs().UsedBytes; used > 2*size+1<<20 {
+		t.Errorf("two files of %d bytes take %d", size, used)
+	}
+}
