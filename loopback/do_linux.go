@@ -107,6 +107,12 @@ func (p *Plan) Unmount(ctx context.Context) error {
 		err = run(ctx, p.Undo)
 	} else {
 		err = unix.Unmount(p.Dir, unix.UMOUNT_NOFOLLOW)
+		// Of a process that has ended, the kernel lets go of files that were passed
+		// through a moment later.
+		for pause := 5 * time.Millisecond; err == unix.EBUSY && pause < 100*time.Millisecond; pause *= 2 {
+			time.Sleep(pause)
+			err = unix.Unmount(p.Dir, unix.UMOUNT_NOFOLLOW)
+		}
 	}
 	if err == unix.EBUSY || errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%s: %w", p.Dir, ErrBusy)

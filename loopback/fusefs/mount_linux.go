@@ -243,7 +243,14 @@ func (m *Mount) Wait() { <-m.ended }
 // other mount namespaces, which do not make it busy, end with it.
 func (m *Mount) Unmount() error {
 	if !m.gone() {
-		if err := m.unmount(0); err != nil {
+		err := m.unmount(0)
+		// Of a process that has ended, the kernel lets go of files that were passed
+		// through a moment later.
+		for pause := 5 * time.Millisecond; errors.Is(err, unix.EBUSY) && pause < 100*time.Millisecond; pause *= 2 {
+			time.Sleep(pause)
+			err = m.unmount(0)
+		}
+		if err != nil {
 			return err
 		}
 	}
