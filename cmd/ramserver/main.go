@@ -1,5 +1,5 @@
 // Command ramserver holds files in memory, mounts them on this machine and
-// serves them over NFS.
+// serves them over NFS and SMB.
 package main
 
 import (
@@ -56,9 +56,9 @@ func newRoot(args []string) *cobra.Command {
 	in := instance{args: args}
 	cmd := &cobra.Command{
 		Use:   "ramserver",
-		Short: "A file store in memory, mounted here and served over NFS",
+		Short: "A file store in memory, mounted here and served over NFS and SMB",
 		Long: `ramserver holds files in memory, mounts them on this machine and serves
-them over NFS.
+them over NFS and SMB.
 
 What it holds is lost when it ends: after a restart the store is empty.`,
 		Example: `  sudo ramserver mount /ramdisk --size 4G

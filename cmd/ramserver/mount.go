@@ -43,7 +43,7 @@ the background until "ramserver umount" or an umount of the system, and then
 what the store held is lost.
 
 The same files are served over the network if one of --listen, --nfs-port,
---allow, --export and --portmap is given. What is mounted is the first export;
+--allow, --export, --portmap, --smb, --smb-port and --smb-user is given. What is mounted is the first export;
 by FUSE it is the whole store of that export.`,
 		Example: `  sudo ramserver mount /ramdisk --size 4G
   sudo ramserver mount /ramdisk --via nfs --print
