@@ -117,7 +117,10 @@ func (s *server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut
 				return err
 			}
 		}
-		s.use(out, &file{i, o}, in.Flags)
+		if s.use(out, &file{i, o}, in.Flags) {
+			// The kernel may have attributes that it was to keep.
+			s.forget.later(memstore.Stale{Inode: i})
+		}
 		return nil
 	})
 }
@@ -210,12 +213,7 @@ func (s *server) use(out *fuse.OpenOut, f *file, flags uint32) (loose bool) {
 	}
 	out.BackingID = id
 	s.passed.Add(1)
-	if access != memstore.AccessRead|memstore.AccessWrite {
-		return false
-	}
-	// The kernel may have attributes that it was to keep.
-	s.forget.later(memstore.Stale{Inode: f.inode})
-	return true
+	return access == memstore.AccessRead|memstore.AccessWrite
 }
 
 func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { s.files.remove(in.Fh) }
