@@ -453,7 +453,7 @@ func TestCoherence(t *testing.T) {
 // that comes to a stop.
 func TestBothSides(t *testing.T) {
 	dir, store, mount := newMount(t)
-	runs := 2 * time.Second
+	runs := 5 * time.Second
 	if s := os.Getenv("FUSEFS_TEST_TIME"); s != "" {
 		var err error
 		if runs, err = time.ParseDuration(s); err != nil {
@@ -462,12 +462,16 @@ func TestBothSides(t *testing.T) {
 	}
 	end := time.Now().Add(runs)
 	const each = 3
-	done := make(chan int, 2*each)
-	for k := range 2 * each {
+	addr := serveNFS(t, store)
+	done := make(chan int, 3*each)
+	for k := range 3 * each {
 		var s side
-		if k < each {
+		switch k / each {
+		case 0:
 			s = newLocal(t, dir)
-		} else {
+		case 1:
+			s = newNFSClient(t, addr)
+		default:
 			s = &client{store.Root(), &memstore.Caller{Holder: &memstore.Holder{Name: "client"}}}
 		}
 		go func() {
@@ -485,7 +489,7 @@ func TestBothSides(t *testing.T) {
 		}()
 	}
 	total := 0
-	for range 2 * each {
+	for range 3 * each {
 		select {
 		case n := <-done:
 			total += n
@@ -498,15 +502,17 @@ func TestBothSides(t *testing.T) {
 	}
 	t.Logf("%d calls in %v; %+v", total, runs, mount.Stats())
 
-	// Nothing changes any more: both sides must see the same.
-	near, far := newLocal(t, dir), &client{store.Root(), memstore.Root()}
-	if a, b := near.do(call{Op: "list"}), far.do(call{Op: "list"}); !slices.Equal(a.Names, b.Names) {
-		t.Errorf("locally %q, remotely %q", a.Names, b.Names)
-	}
-	for k := range 8 {
-		c := call{Op: "see", Name: fmt.Sprint(k)}
-		if a, b := near.do(c), far.do(c); a.Err != b.Err || !bytes.Equal(a.Data, b.Data) || a.Size != b.Size || a.Nlink != b.Nlink {
-			t.Errorf("%s: locally %+v, remotely %+v", c.Name, a, b)
+	// Nothing changes any more: all must see the same.
+	near := newLocal(t, dir)
+	for _, far := range []side{&client{store.Root(), memstore.Root()}, newNFSClient(t, addr)} {
+		if a, b := near.do(call{Op: "list"}), far.do(call{Op: "list"}); a.Err+b.Err != "" || !slices.Equal(a.Names, b.Names) {
+			t.Errorf("locally %q %s, %T %q %s", a.Names, a.Err, far, b.Names, b.Err)
+		}
+		for k := range 8 {
+			c := call{Op: "see", Name: fmt.Sprint(k)}
+			if a, b := near.do(c), far.do(c); a.Err != b.Err || !bytes.Equal(a.Data, b.Data) || a.Size != b.Size || a.Nlink != b.Nlink {
+				t.Errorf("%s: locally %+v, %T %+v", c.Name, a, far, b)
+			}
 		}
 	}
 }

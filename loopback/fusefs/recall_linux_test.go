@@ -3,12 +3,9 @@ package fusefs_test
 import (
 	"bytes"
 	"context"
-	"net"
 	"testing"
 	"time"
 
-	"ramserver/export"
-	"ramserver/export/nfs"
 	wire "ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
@@ -32,23 +29,7 @@ func TestRecallByOneConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := export.New(&export.Export{
-		Name: "ramdisk", Store: store, Root: store.Root(), Squash: export.SquashNone, InsecurePorts: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := nfs.NewServer(nfs.Config{Exports: table})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(l)
-	defer s.Shutdown(t.Context())
-	c, err := wire.Dial(context.Background(), l.Addr().String(), wire.Options{})
+	c, err := wire.Dial(context.Background(), serveNFS(t, store), wire.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

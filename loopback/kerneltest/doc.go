@@ -8,6 +8,6 @@
 // runs inside, one line for each step. uml-run starts a guest, setup installs
 // the Debian packages.
 //
-//	make kernel        about six minutes on two cores
+//	make kernel        about a quarter of an hour on two cores, with programs on FUSE
 //	make kernel-all    with the long runs
 package kerneltest
