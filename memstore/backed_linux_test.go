@@ -335,3 +335,38 @@ func TestLoose(t *testing.T) {
 	}
 	lease(true)
 }
+
+// TestPassthroughNoRoom: without memory for a copy, or a descriptor, a file is
+// cached and stays paged.
+func TestPassthroughNoRoom(t *testing.T) {
+	for _, what := range []string{"memory", "descriptors"} {
+		t.Run(what, func(t *testing.T) {
+			s, b := newBacked(t, 4<<20)
+			l, _ := passthrough(t, s, false)
+			defer l.Detach()
+			i := mustCreate(t, s.Root(), "f", TypeFile)
+			size := int64(1 << 20)
+			if what == "memory" {
+				size = 3 << 20
+			} else {
+				b.most = 0
+			}
+			for off := int64(0); off < size; off += 1 << 20 {
+				if n, _, err := i.WriteAt(Root(), nil, pattern, off); n < 1<<20 {
+					t.Fatal(n, err)
+				}
+			}
+			o, err := i.Open(&Caller{Holder: l.holder}, OpenArgs{Access: AccessRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if use, _ := l.Use(o, AccessRead); use != UseCached || i.backed() != nil {
+				t.Errorf("use %d", use)
+			}
+			if got := content(t, i); !bytes.Equal(got[size-1<<20:], pattern) {
+				t.Error("it has other bytes")
+			}
+			o.Close()
+		})
+	}
+}
