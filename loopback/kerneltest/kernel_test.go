@@ -297,6 +297,40 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestRestart has a server stopped, and another started, under a mount.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"4.2", "4.0"} {
+		t.Run(version, func(t *testing.T) {
+			n := newNetwork(t)
+			state := filepath.Join(t.TempDir(), "state")
+			n.serve("--size", "64M", "--state-dir", state)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				n.guest(3*time.Minute, "restart.sh", "vers="+version)
+			}()
+			defer func() { <-ended }()
+			stop := filepath.Join(stage, "stop-"+version)
+			for {
+				if _, err := os.Stat(stop); err == nil {
+					break
+				}
+				select {
+				case <-ended:
+					t.Fatal("the guest did not ask for a restart")
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+			n.exec(ramserver, "stop", "--state-dir", state)
+			n.serve("--size", "64M", "--state-dir", state)
+			if err := os.Remove(stop); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // TestExports mounts without port options, by our port mapper and by Debian's,
 // which then had port 111 first and tells of us as long as we run.
 func TestExports(t *testing.T) {
