@@ -79,7 +79,7 @@ var mixedScripts = []struct{ name, text string }{
 		a nfs4  open f access=write
 		b Q     chmod f 0444
 		a nfs4  write f 0 data                 -> 4
-		a nfs4  read f 0 10                    -> openmode
+		a nfs4  read f 0 10                    -> "data" eof
 		a nfs4  truncate f 2
 		b Q     read f 0 10                    -> "da" eof
 	`},

@@ -544,8 +544,14 @@ func (m *compound) openOf(sid *nfs4.Stateid, want memstore.Access) (*memstore.Op
 		// Somebody who may only have found out the stateid.
 		return nil, nfs4.ErrAccess
 	}
-	if want&memstore.AccessRead != 0 && access&nfs4.ShareRead == 0 || want&memstore.AccessWrite != 0 && access&nfs4.ShareWrite == 0 {
+	switch {
+	case want&memstore.AccessWrite != 0 && access&nfs4.ShareWrite == 0:
 		return nil, nfs4.ErrOpenMode
+	case want&memstore.AccessRead != 0 && access&nfs4.ShareRead == 0:
+		// A client that writes part of a page may have to read the rest, by
+		// what it has open for writing (RFC 8881 section 9.1.2). That does not
+		// give it permission to.
+		return nil, nfs4.OK
 	}
 	return st.open, nfs4.OK
 }

@@ -251,8 +251,11 @@ func (m *stateModel) read(o *openModel, off int32) {
 		if int32(sid.Seq) < 0 {
 			continue // before the first
 		}
-		if want == nfs4.OK && o.access&nfs4.ShareRead == 0 {
-			want = nfs4.ErrOpenMode
+		for _, other := range m.opens {
+			// A read by what is open for writing only is one without an open.
+			if want == nfs4.OK && o.access&nfs4.ShareRead == 0 && other.file == o.file && other.deny&nfs4.ShareRead != 0 {
+				want = nfs4.ErrLocked
+			}
 		}
 		m.run(o.openName, read4(sid, new(nfs4.ReadRes)), want)
 	}

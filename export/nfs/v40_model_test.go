@@ -329,7 +329,12 @@ func (m *model40) release(o *owner40) {
 func (m *model40) read(o *owner40, file int) {
 	f, want := o.opens[file], o.usable()
 	if want == nfs4.OK && f.access&nfs4.ShareRead == 0 {
-		want = nfs4.ErrOpenMode
+		// It is a read without an open.
+		for i := range m.owners {
+			if x := m.owners[i].opens[file]; x != nil && x.deny&nfs4.ShareRead != 0 {
+				want = nfs4.ErrLocked
+			}
+		}
 	}
 	m.do("READ", want, file, func(*nfs4.Stateid) op { return read4(f.sid, new(nfs4.ReadRes)) })
 	old := f.sid
