@@ -11,8 +11,8 @@ type doomed struct {
 // files (MS-FSA section 2.1.5.15.3); nobody opens it meanwhile. If another inode has
 // the name by then, the one that the inode got last goes. Whether the caller may
 // remove it is for the caller to find out. ErrNotEmpty for a directory that has
-// entries; one that has some in the end stays. A stream goes likewise, whatever dir
-// and name are.
+// entries; one that has some in the end stays. Watches on it end. A stream goes
+// likewise, whatever dir and name are.
 func (o *Open) Doom(dir *Inode, name string) error {
 	i := o.inode
 	i.mu.Lock()
@@ -26,6 +26,9 @@ func (o *Open) Doom(dir *Inode, name string) error {
 		return ErrNotEmpty
 	}
 	i.x.doomed = &doomed{dir, name}
+	for _, w := range i.x.watches {
+		w.end() // whoever has the directory open hears of it
+	}
 	return nil
 }
 
