@@ -172,15 +172,28 @@ func (n *network) serve(args ...string) {
 // guest runs a script in a guest and passes on what it prints.
 func (n *network) guest(limit time.Duration, script string, args ...string) {
 	n.Helper()
-	cmd := exec.Command("./uml-run", append([]string{"-t", fmt.Sprint(int(limit.Seconds())), filepath.Join(stage, script)}, args...)...)
+	n.guestNumber(1, limit, script, args...)
+}
+
+// guestNumber is guest for one of several that run at once.
+func (n *network) guestNumber(number int, limit time.Duration, script string, args ...string) {
+	n.Helper()
+	if err := n.tryGuest(number, limit, script, args...); err != nil {
+		n.Errorf("%s: %v", script, err)
+	}
+}
+
+// tryGuest is guestNumber for a guest that may fail.
+func (n *network) tryGuest(number int, limit time.Duration, script string, args ...string) error {
+	cmd := exec.Command("./uml-run", append([]string{"-n", fmt.Sprint(number), "-t", fmt.Sprint(int(limit.Seconds())), filepath.Join(stage, script)}, args...)...)
 	cmd.Env = append(os.Environ(), "UML_NS="+n.name)
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		n.Fatal(err)
+		return err
 	}
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
-		n.Fatal(err)
+		return err
 	}
 	steps := 0
 	for s := bufio.NewScanner(pipe); s.Scan(); {
@@ -192,10 +205,12 @@ func (n *network) guest(limit time.Duration, script string, args ...string) {
 	}
 	io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); err != nil {
-		n.Errorf("%s: %v", script, err)
-	} else if steps == 0 {
-		n.Errorf("%s did nothing", script)
+		return err
 	}
+	if steps == 0 {
+		return errors.New("it did nothing")
+	}
+	return nil
 }
 
 // tail keeps the last lines of a log.

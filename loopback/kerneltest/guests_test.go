@@ -1,0 +1,100 @@
+//go:build kernel && linux
+
+package kerneltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDeadGuest kills a client that has files open and locked. Another gets
+// them, and nothing is left of it on the server.
+func TestDeadGuest(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	state := filepath.Join(t.TempDir(), "state")
+	n.serve("--size", "64M", "--client-expiry", "5s", "--state-dir", state)
+	in := n.folder("dead")
+	dead := make(chan error, 1)
+	go func() { dead <- n.tryGuest(1, 5*time.Minute, "guests.sh", "doomed", in) }()
+	host := filepath.Join(stage, filepath.Base(in), "doomed")
+	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := os.Stat(host); err == nil {
+			break
+		}
+		if time.Since(start) > 2*time.Minute {
+			t.Fatal("the guest holds nothing")
+		}
+	}
+	n.kill(1)
+	<-dead
+	n.guestNumber(2, 5*time.Minute, "guests.sh", "heir", in)
+	time.Sleep(12 * time.Second) // two client expiries
+	var status struct {
+		Stores []struct {
+			Inodes int `json:"used_inodes"`
+		} `json:"stores"`
+		Clients []json.RawMessage `json:"nfs4_clients"`
+	}
+	text := n.exec(ramserver, "status", "--json", "--interval", "0", "--state-dir", state)
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		t.Fatalf("status: %v\n%s", err, text)
+	}
+	// The root, 99 files that the clients had open, and one that had locks; one
+	// was removed while it was open.
+	if len(status.Clients) != 0 || len(status.Stores) != 1 || status.Stores[0].Inodes != 101 {
+		t.Errorf("%d clients are left, and stores %+v, not one with 101 inodes", len(status.Clients), status.Stores)
+	}
+}
+
+// TestClone has the server copy a large file by sharing its pages.
+func TestClone(t *testing.T) {
+	n := newNetwork(t)
+	n.serve("--size", "1500M")
+	in := n.folder("clone")
+	n.guestNumber(1, 10*time.Minute, "guests.sh", "clone", in)
+	text, err := os.ReadFile(filepath.Join(stage, filepath.Base(in), "clone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", bytes.TrimSpace(text))
+}
+
+// folder makes a folder by which guests tell each other how far they are, and
+// returns what they call it.
+func (n *network) folder(name string) string {
+	folder, err := os.MkdirTemp(stage, name)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return "/run/host/" + filepath.Base(folder)
+}
+
+// kill ends a guest as a crash does: nobody hears of it.
+func (n *network) kill(number int) {
+	n.Helper()
+	pids, err := exec.Command("ip", "netns", "pids", n.name).Output()
+	if err != nil {
+		n.Fatal(err)
+	}
+	killed := 0
+	for pid := range strings.FieldsSeq(string(pids)) {
+		args, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+		if id, err := strconv.Atoi(pid); err == nil && bytes.Contains(args, fmt.Appendf(nil, "ifname=tap%d,", number)) && bytes.HasPrefix(args, []byte("linux.uml")) {
+			syscall.Kill(id, syscall.SIGKILL)
+			killed++
+		}
+	}
+	if killed == 0 {
+		n.Error("there is no guest to kill")
+	}
+}
