@@ -15,9 +15,9 @@ type backed struct {
 	id    int32 // by which the mount's kernel knows the file, if opens > 0
 	opens int   // of the mount, by which processes reach the file by themselves
 
-	// A process may change the file without the store: one had it open for
-	// writing like that, and has it still, or mapped, as far as is known.
-	loose bool
+	// A process may read, or change, the file without the store: one had it open
+	// like that, and has it still, or mapped, as far as is known.
+	held, loose bool
 }
 
 // tmpStat is what a tmpfs says of a file.
@@ -45,7 +45,7 @@ func (i *Inode) loose() bool {
 // Called with i.mu held.
 func (i *Inode) reached() bool {
 	b := i.backed()
-	return b != nil && (b.opens > 0 || b.loose)
+	return b != nil && b.held
 }
 
 // lock locks i for writing, and knows of what local processes have done to it.
@@ -79,7 +79,7 @@ func (i *Inode) sync() {
 		i.change++
 	}
 	if b.opens == 0 && b.file.alone() {
-		b.loose = false
+		b.held, b.loose = false, false
 	}
 	was := b.st
 	b.st = b.file.stat()
@@ -294,7 +294,7 @@ func (b *backing) tidyUp() {
 	b.mu.Unlock()
 	for _, i := range closed {
 		i.lock()
-		if f := i.backed(); f != nil && f.opens == 0 && !f.loose && i.size <= smallFile {
+		if i.backed() != nil && !i.reached() && i.size <= smallFile {
 			i.toPaged()
 		}
 		i.mu.Unlock()

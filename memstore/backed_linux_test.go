@@ -59,7 +59,7 @@ func TestBackedAgainstModel(t *testing.T) {
 						}
 					case 2:
 						if b := i.backed(); b != nil && i.size > 0 {
-							b.loose = true
+							b.held, b.loose = true, true
 							off := r.Int64N(i.size)
 							n := b.file.write(pattern[r.IntN(100):][:r.IntN(20000)], off)
 							model = append(model, make([]byte, max(0, off+int64(n)-int64(len(model))))...)
@@ -159,7 +159,7 @@ func TestBackedAppend(t *testing.T) {
 	for k := range 100 {
 		p := pattern[k:][:k]
 		if k%2 == 0 {
-			i.x.backed.loose = true
+			i.x.backed.held, i.x.backed.loose = true, true
 			i.x.backed.file.append(p)
 		} else if off, n, _, err := i.Append(Root(), nil, p); err != nil || n != k || off != int64(len(want)) {
 			t.Fatalf("append of %d bytes at %d: %d at %d, %v", k, len(want), n, off, err)
@@ -368,5 +368,51 @@ func TestPassthroughNoRoom(t *testing.T) {
 			}
 			o.Close()
 		})
+	}
+}
+
+// TestMappedForReading: a mapping that outlives its open shows what a client
+// makes of the file.
+func TestMappedForReading(t *testing.T) {
+	s, _ := newBacked(t, 4<<20)
+	l, registered := passthrough(t, s, true)
+	defer l.Detach()
+	i := mustCreate(t, s.Root(), "f", TypeFile)
+	write := func(what string) {
+		t.Helper()
+		if _, err := i.SetAttr(Root(), nil, &SetAttr{Mask: SetSize}); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := i.WriteAt(Root(), nil, []byte(what), 0); n != len(what) {
+			t.Fatal(n, err)
+		}
+		if err := s.Check(); err != nil { // which tidies up
+			t.Fatal(err)
+		}
+	}
+	write("before")
+	o, err := i.Open(&Caller{Holder: l.holder}, OpenArgs{Access: AccessRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, id := l.Use(o, AccessRead)
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", registered[id]), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := unix.Mmap(fd, 0, 6, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	o.Close()
+	write("after!")
+	if string(m) != "after!" {
+		t.Errorf("the mapping has %q", m)
+	}
+	unix.Munmap(m)
+	write("again")
+	if i.backed() != nil {
+		t.Error("it is backed, but nobody has it")
 	}
 }

@@ -483,7 +483,7 @@ func (i *Inode) own(e extent.Extent, off, end int64) (extent.Extent, bool) {
 // for writing.
 func (i *Inode) truncate(size int64) (cut extent.Map, err error) {
 	if b := i.backed(); b != nil {
-		if size == 0 && b.opens == 0 && !b.loose {
+		if size == 0 && !b.held {
 			i.x.backed, i.size = nil, 0
 			i.s.dropBacked(b)
 			return cut, nil

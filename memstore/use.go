@@ -82,6 +82,7 @@ func (l *Local) Use(o *Open, access Access) (use Use, id int32) {
 	case pass && i.toBacked() && l.register(i.x.backed):
 		b := i.x.backed
 		b.opens++
+		b.held = true
 		o.use, o.since = UsePassthrough, b.st.mtime
 		if access&AccessWrite != 0 {
 			b.loose = true
