@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -373,5 +375,65 @@ func TestDoctor(t *testing.T) {
 	}
 	if states["mount by fuse"] != stateOK || states["mount by smb"] != stateNo {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// TestMountAsUser mounts as somebody who is not root, by fusermount3. Others, root
+// among them, cannot look in.
+func TestMountAsUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: opens /dev/fuse to everybody for a moment")
+	}
+	newDisk(t)
+	if os.Geteuid() != 0 {
+		t.Skip("not root: the other tests mount as a user already")
+	}
+	if _, err := exec.LookPath("fusermount3"); err != nil {
+		t.Skip("fuse3 is not installed: ", err)
+	}
+	const nobody = 65534
+	// Some machines, on which nobody else has used it yet, keep it for root.
+	device, err := os.Stat("/dev/fuse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod("/dev/fuse", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod("/dev/fuse", device.Mode().Perm())
+	home := stateDir(t)
+	exe := filepath.Join(home, "ramserver")
+	for _, args := range [][]string{{"cp", program, exe}, {"chown", "-R", fmt.Sprint(nobody), home}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
+	dir := filepath.Join(home, "disk")
+	as := func(script string) (string, error) {
+		cmd := exec.Command("bash", "-c", script)
+		cmd.Dir = home
+		cmd.Env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR="+home)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	t.Cleanup(func() { as("fusermount3 -u -z disk 2>/dev/null") })
+	for _, c := range []struct{ script, want string }{
+		{"./ramserver mount disk --size 64M --state-dir state", "by fuse"},
+		{"echo data >disk/f && cat disk/f && stat -c %u disk/f", "data\n65534\n"},
+		{"./ramserver status --state-dir state --interval 0", dir + " by fuse"},
+		{"(sleep 60 & echo $! >pid) >disk/g; ./ramserver umount disk --state-dir state; kill $(cat pid)", "is in use by sleep"},
+		{"sleep 0.2; ./ramserver umount disk --state-dir state", "unmounted"},
+		{"./ramserver mount disk --size 64M --state-dir state && kill -9 $(sed 's/.*\"pid\":\\([0-9]*\\).*/\\1/' state/*.json) && sleep 0.2 && ./ramserver umount disk --state-dir state", "and its mount at " + dir},
+	} {
+		if out, err := as(c.script); !strings.Contains(out, c.want) {
+			t.Errorf("%s: %v, no %q in\n%s", c.script, err, c.want, out)
+		}
+		if _, err := os.ReadDir(dir); err == nil && strings.Contains(c.script, "echo data") {
+			t.Error("root looks into a user's mount")
+		}
+	}
+	if m, err := loopback.Find(dir); err != nil || m != nil {
+		t.Errorf("left: %+v, %v", m, err)
 	}
 }
