@@ -213,6 +213,9 @@ func (d *dirReply) add(name string, i *memstore.Inode) (more bool, status wire.S
 			return false, d.r.status(err)
 		}
 		info = infoOf(&a)
+		if d.q.Class != wire.DirInfo {
+			info.EASize = d.r.eaSize(i)
+		}
 		if !short83(name) && name != "." && name != ".." {
 			info.ShortName = dosName(name)
 		}
