@@ -11,10 +11,23 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// TestGuests has two clients lock and change the same files.
+func TestGuests(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.serve("--size", "64M")
+	in := n.folder("guests")
+	var both sync.WaitGroup
+	both.Go(func() { n.guestNumber(1, 5*time.Minute, "guests.sh", "one", in) })
+	both.Go(func() { n.guestNumber(2, 5*time.Minute, "guests.sh", "two", in) })
+	both.Wait()
+}
 
 // TestDeadGuest kills a client that has files open and locked. Another gets
 // them, and nothing is left of it on the server.

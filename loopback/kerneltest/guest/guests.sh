@@ -1,15 +1,27 @@
+# guests.sh one FOLDER, guests.sh two FOLDER: two guests on one server. "one" locks and
+# writes, "two" is in its way and sees what becomes of it; they tell each other by
+# files in FOLDER how far they are.
 # guests.sh doomed FOLDER: has files open and locked until it is killed.
 # guests.sh heir FOLDER: gets what a guest had that is no more.
 # guests.sh clone FOLDER: copies a large file by its pages.
-# FOLDER has files by which guests tell the test how far they are.
 . "$HOSTDIR/lib.sh"
 version=4.2
 role=$1 at=$2
 disk=/mnt/disk
 
+tell() { touch "$at/$1"; }
+await() {
+	local n
+	for n in $(seq 1200); do
+		[ -e "$at/$1" ] && return
+		sleep 0.05
+	done
+	echo "$1 did not come"
+	return 1
+}
 # lock FILE CALL...: opens FILE and makes calls of fcntl(2), such as
-# "setlk write 0 10", one after the other; "tell X" makes a file X in FOLDER,
-# "await X" waits for one, and "refused setlk ..." is one that must fail.
+# "setlk write 0 10", one after the other; "tell X" and "await X" are as above,
+# and "refused setlk ..." is one that must fail.
 lock() {
 	perl -e '
 		use Fcntl;
@@ -30,6 +42,69 @@ lock() {
 		}' "$at" "$@"
 }
 
+flocks_one() {
+	exec 8<>$disk/flock
+	flock -x 8
+	tell flock.held
+	await flock.refused
+	flock -s 8 # a downgrade
+	tell flock.shared
+	await flock.waits
+	sleep 0.5
+	echo "${EPOCHREALTIME/./}" >"$at/flock.when"
+	exec 8>&-
+}
+flocks_two() {
+	await flock.held
+	exec 8<>$disk/flock
+	(! flock -n -x 8)
+	(! flock -n -s 8)
+	tell flock.refused
+	await flock.shared
+	flock -n -s 8
+	(! flock -n -x 8)
+	flock -u 8
+	tell flock.waits
+	flock -x 8
+	soon flock.when
+}
+# soon FILE: it is less than a second after the time in FILE.
+soon() {
+	local took=$((${EPOCHREALTIME/./} - $(cat "$at/$1")))
+	echo "after $took us"
+	[ $took -lt 1000000 ]
+}
+fcntl_one() {
+	lock $disk/fcntl 'setlk write 0 100' 'setlk read 20 10' 'tell fcntl.held' 'await fcntl.refused' \
+		'setlk un 0 100' 'setlk read 0 50' 'tell fcntl.read' 'await fcntl.both' \
+		'refused setlk write 0 50' 'tell fcntl.stays' 'await fcntl.free' 'setlk write 0 50' 'tell fcntl.upgraded' 'await fcntl.waits'
+	echo "${EPOCHREALTIME/./}" >"$at/fcntl.when"
+}
+fcntl_two() {
+	await fcntl.held
+	lock $disk/fcntl 'refused setlk read 0 1' 'setlk read 20 10' 'refused setlk write 20 1' 'setlk write 100 1' 'setlk un 0 0' 'tell fcntl.refused' \
+		'await fcntl.read' 'setlk read 0 50' 'tell fcntl.both' 'await fcntl.stays' 'setlk un 0 0' 'tell fcntl.free' \
+		'await fcntl.upgraded' 'refused setlk read 49 1' 'setlk read 50 1' 'tell fcntl.waits' 'setlkw write 0 0'
+	soon fcntl.when
+}
+# What one has closed the other sees with its next open.
+close_one() {
+	local n
+	for n in $(seq 20); do
+		seq "$((n * 100))" >$disk/shared
+		tell "close.$n"
+		await "seen.$n"
+	done
+}
+close_two() {
+	local n
+	for n in $(seq 20); do
+		await "close.$n"
+		want "$((n * 100))" "$(tail -n 1 $disk/shared)" 'the last line'
+		want "$((n * 100))" "$(wc -l <$disk/shared)" 'lines'
+		tell "seen.$n"
+	done
+}
 hold() {
 	local n
 	for n in $(seq 100); do
@@ -68,6 +143,13 @@ clone() {
 }
 
 case $role in
+one | two)
+	step 'mount' nfs / $disk
+	step "flock, guest $role" flocks_$role
+	[ $role = one ] && touch $disk/fcntl
+	step "fcntl, guest $role" fcntl_$role
+	step "close-to-open, guest $role" close_$role
+	;;
 doomed)
 	step 'mount' nfs / $disk
 	touch $disk/fcntl
