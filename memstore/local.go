@@ -1,6 +1,9 @@
 package memstore
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Local is the store's mount on this machine. Its kernel caches the attributes,
 // data and names that it was told of until it is told to forget them.
@@ -123,6 +126,11 @@ func (s *Store) settle(c *Caller, changes ...Stale) {
 	switch {
 	case len(stale) == 0:
 	case c.Unsettled != nil:
+		// The caller's names may be parts of a buffer, which is used again before
+		// they are settled.
+		for k := range stale {
+			stale[k].Name = strings.Clone(stale[k].Name)
+		}
 		c.Unsettled.stale = append(c.Unsettled.stale, stale...)
 	default:
 		l.invalidate(stale)

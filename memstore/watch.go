@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -111,7 +112,7 @@ func (w *Watch) end() {
 	if w.recursive {
 		w.dir.s.recursive.Add(-1)
 	}
-	w.wake()
+	close(w.ready) // for all who wait
 }
 
 func (w *Watch) wake() {
@@ -130,6 +131,7 @@ func (w *Watch) add(e WatchEvent) {
 	case len(w.events) == watchQueue:
 		w.events, w.overflow = nil, true
 	default:
+		e.Path = strings.Clone(e.Path) // it may be a part of the caller's buffer
 		w.events = append(w.events, e)
 	}
 	w.wake()
