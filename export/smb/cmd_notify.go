@@ -45,7 +45,7 @@ func (r *request) notify() wire.Status {
 		}
 		wire.EndBuffer(r.w, at)
 		return wire.StatusOK
-	case ended:
+	case ended, f.inode.Doomed(): // before it was watched
 		return wire.StatusDeletePending
 	}
 	r.ready = f.watch.Ready()
