@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -69,7 +70,9 @@ func Dial(ctx context.Context, addr string, o Options) (*Client, error) {
 // New returns a client on a connection that stands. The SourcePort of o is not
 // looked at.
 func New(conn net.Conn, o Options) (*Client, error) {
-	c := &Client{conn: conn, timeout: o.Timeout}
+	// Two clients of one address must not look like one that sends a call again
+	// (RFC 5531 section 9): a server keeps the replies to such calls.
+	c := &Client{conn: conn, timeout: o.Timeout, xid: rand.Uint32()}
 	if c.timeout == 0 {
 		c.timeout = time.Minute
 	}
