@@ -23,7 +23,6 @@ portmap() {
 }
 refused() {
 	(! nfs /nothere /mnt/none) 2>&1 | grep -i 'no such file\|access denied'
-	(! mount -t nfs -o vers=4.0,proto=tcp "$server:/" /mnt/none) 2>&1 | grep -i 'protocol not supported\|requested NFS version'
 }
 readonly_export() {
 	mkdir -p /mnt/root/ro
