@@ -224,10 +224,11 @@ func randomIO(s *server, threads int, write bool) (int, error) {
 // MiB, and what smbclient's start takes is in it.
 func bulkOps(dir string, mib int64) []op {
 	var all []op
-	for _, protect := range []string{"plain", "sign", "encrypt"} {
+	for _, p := range [][2]string{{"plain", "off"}, {"signed", "sign"}, {"encrypted", "encrypt"}} {
+		name, protect := p[0], p[1]
 		for _, command := range []string{"put", "get"} {
 			all = append(all, op{
-				name: command + "-" + protect, unit: "MiB", speed: 1, cpu: 0.8, own: true,
+				name: command + "-" + name, unit: "MiB", speed: 1, cpu: 0.8, own: true,
 				run: func(s *server) (int, error) { return bulk(s, dir, mib, protect, command) },
 			})
 		}
