@@ -23,13 +23,15 @@ var mayImport = map[string][]string{
 	"export":            {"memstore", "golang.org/x/sys/..."},
 	"export/exporttest": {"memstore/...", "export/..."},
 
+	"export/budget": {"golang.org/x/sys/..."},
+
 	// Codecs never see files.
 	"export/nfs/xdr":    {},
 	"export/nfs/rpc":    {"export/nfs/xdr"},
 	"export/nfs/nfs3":   {"export/nfs/xdr"},
 	"export/nfs/nfs4":   {"export/nfs/xdr"},
 	"export/nfs/client": {"export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4"},
-	"export/nfs": {"memstore", "export", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4",
+	"export/nfs": {"memstore", "export", "export/budget", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4",
 		"golang.org/x/sys/..."},
 	"export/nfs/gonfs": {"memstore", "memstore/billyfs", "export", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3",
 		"github.com/willscott/go-nfs/...", "github.com/go-git/go-billy/v5/..."},
@@ -37,7 +39,7 @@ var mayImport = map[string][]string{
 
 	"export/smb/wire":  {},
 	"export/smb/ntlm":  {"golang.org/x/crypto/..."},
-	"export/smb":       {"memstore", "export", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
+	"export/smb":       {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
 	"export/smb/bench": {"github.com/hirochachacha/go-smb2"},
 
 	// Plans know nothing of the store.

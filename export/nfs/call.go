@@ -238,7 +238,7 @@ func (k *call) dropPages() {
 	if k.work != nil {
 		k.work.view.Release()
 	}
-	k.c.s.large.give(k.pinned)
+	k.c.s.large.Give(k.pinned)
 	k.pages, k.pinned = 0, 0
 }
 
@@ -368,7 +368,7 @@ func (c *conn) park(k *call, rec []byte) {
 	p := &call{c: c, w: new(xdr.Writer), proc: k.proc, replay: k.replay, wait: k.wait, again: true}
 	p.who.Unsettled = &p.unsettled
 	size := int64(len(rec)) + outSize - flushSize
-	if k.fresh != nil || c.parked.Load() >= maxParked || !c.s.large.tryTake(size) {
+	if k.fresh != nil || c.parked.Load() >= maxParked || !c.s.large.TryTake(size) {
 		k.giveUp()
 		return
 	}
@@ -382,7 +382,7 @@ func (c *conn) park(k *call, rec []byte) {
 	go func() {
 		defer c.s.busy.Done()
 		defer c.parked.Add(-1)
-		defer c.s.large.give(size)
+		defer c.s.large.Give(size)
 		p.retry(rec)
 	}()
 }

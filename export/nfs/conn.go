@@ -155,7 +155,7 @@ func (c *conn) fill() error {
 		c.rewind()
 	}
 	want := c.target() - c.start
-	if want <= smallSize && c.s.works.waiting.Load() > 0 {
+	if want <= smallSize && c.s.works.Waiting() {
 		c.giveWork()
 	}
 	if want > smallSize && c.work == nil {
@@ -243,7 +243,7 @@ func (c *conn) makeRoom(n int) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if !c.s.large.take(int64(c.s.maxRecord), false, c.s.done) {
+	if !c.s.large.Take(int64(c.s.maxRecord), false, c.s.done) {
 		return net.ErrClosed
 	}
 	b := c.s.largePool.Get().(*[]byte)
@@ -258,14 +258,14 @@ func (c *conn) giveLarge() {
 	}
 	b := c.buf
 	c.s.largePool.Put(&b)
-	c.s.large.give(int64(c.s.maxRecord))
+	c.s.large.Give(int64(c.s.maxRecord))
 	c.buf, c.large = c.work.in, false
 }
 
 // takeWork gets the connection what it needs to answer calls, and moves what
 // was received into it.
 func (c *conn) takeWork(urgent bool) error {
-	if !c.s.works.take(workSize, urgent, c.s.done) {
+	if !c.s.works.Take(workSize, urgent, c.s.done) {
 		return net.ErrClosed
 	}
 	if c.peer == nil {
@@ -297,7 +297,7 @@ func (c *conn) giveWork() {
 	clear(c.work.entries[:])
 	workPool.Put(c.work)
 	c.work = nil
-	c.s.works.give(workSize)
+	c.s.works.Give(workSize)
 }
 
 // answer executes one call and appends its reply to the batch, which it sends
@@ -344,10 +344,10 @@ func (c *conn) receive() (done bool, err error) {
 	head := c.buf[c.pos+rpc.MarkSize : c.w]
 	k := &c.work.call
 	i, off, n, tail := k.freshWrite(head, size)
-	if n == 0 || !c.s.large.tryTake(int64(n)) {
+	if n == 0 || !c.s.large.TryTake(int64(n)) {
 		return false, nil
 	}
-	defer c.s.large.give(int64(n))
+	defer c.s.large.Give(int64(n))
 	f := &c.work.fresh
 	if i.NewFresh(f, off, n) != nil {
 		return false, nil // a write that is cut short, or what overwrites, may still fit
@@ -406,7 +406,7 @@ func (c *conn) releaseView() {
 	k := &c.work.call
 	if k.pages > 0 {
 		c.work.view.Release()
-		c.s.large.give(k.pinned)
+		c.s.large.Give(k.pinned)
 		k.pages, k.pinned = 0, 0
 	}
 }

@@ -235,8 +235,8 @@ func TestLargeWrites(t *testing.T) {
 			})
 		}
 	}
-	if free := s.large.free; free != s.works.free {
-		t.Errorf("memory is missing: %d and %d bytes free", free, s.works.free)
+	if free := s.large.Free(); free != s.works.Free() {
+		t.Errorf("memory is missing: %d and %d bytes free", free, s.works.Free())
 	}
 }
 
@@ -320,8 +320,8 @@ func TestLargeCompounds(t *testing.T) {
 			})
 		}
 	}
-	if free := s.large.free; free != s.works.free {
-		t.Errorf("memory is missing: %d and %d bytes free", free, s.works.free)
+	if free := s.large.Free(); free != s.works.Free() {
+		t.Errorf("memory is missing: %d and %d bytes free", free, s.works.Free())
 	}
 }
 

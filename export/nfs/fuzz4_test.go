@@ -78,7 +78,7 @@ func FuzzCompound(f *testing.F) {
 		if n := s.Stats().Panics; n != 0 {
 			t.Fatalf("%d calls failed", n)
 		}
-		if s.works.unused() != s.half || s.large.unused() != s.half {
+		if s.works.Free() != s.half || s.large.Free() != s.half {
 			t.Fatal("memory is missing")
 		}
 		c = open4(t, s, "fuzz", 2) // starts anew, and holds nothing
@@ -163,7 +163,7 @@ func FuzzCompound40(f *testing.F) {
 		if n := s.Stats().Panics; n != 0 {
 			t.Fatalf("%d calls failed", n)
 		}
-		if s.works.unused() != s.half || s.large.unused() != s.half {
+		if s.works.Free() != s.half || s.large.Free() != s.half {
 			t.Fatal("memory is missing")
 		}
 		c.xid += 10

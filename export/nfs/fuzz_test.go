@@ -110,7 +110,7 @@ func FuzzConversation(f *testing.F) {
 		if err := st.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if s.works.unused() != s.half || s.large.unused() != s.half {
+		if s.works.Free() != s.half || s.large.Free() != s.half {
 			t.Fatal("memory is missing")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	"ramserver/export/budget"
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
@@ -68,8 +69,8 @@ var manyConns = flag.Int("conns", 1000, "connections of each kind in TestManyCon
 // little, and the server serves others.
 func TestManyConnections(t *testing.T) {
 	n := *manyConns
-	if need := 2*n + 300; maxFiles() < need {
-		t.Skipf("needs %d open files; the limit is %d", need, maxFiles())
+	if need := 2*n + 300; budget.MaxFiles() < need {
+		t.Skipf("needs %d open files; the limit is %d", need, budget.MaxFiles())
 	}
 	r := start(t, func(c *Config) { c.Buffers = 64 << 20 })
 	fh := r.create("f")

@@ -67,7 +67,7 @@ func (m *compound) opRead() nfs4.Status {
 	const head = 4 + 4 // of READ4resok
 	off := int64(min(a.Offset, memstore.MaxFileSize))
 	count := int(min(a.Count, uint32(k.c.s.cfg.MaxIO)))
-	pages := count > copyMax && m.index == m.count-1 && k.work != nil && m.reply()+head+count+3 <= m.limit && k.c.s.large.tryTake(int64(count))
+	pages := count > copyMax && m.index == m.count-1 && k.work != nil && m.reply()+head+count+3 <= m.limit && k.c.s.large.TryTake(int64(count))
 	if !pages {
 		count = min(count, copyMax, m.room()-head-3)
 		if count < 0 {

@@ -192,7 +192,7 @@ func (k *call) read() bool {
 	off := int64(min(a.Offset, memstore.MaxFileSize))
 
 	i, err := k.resolve(a.FH)
-	pages := count > copyMax && k.work != nil && err == nil && k.c.s.large.tryTake(int64(count))
+	pages := count > copyMax && k.work != nil && err == nil && k.c.s.large.TryTake(int64(count))
 	if pages {
 		k.pinned = int64(count)
 	} else {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/budget"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
@@ -82,10 +83,10 @@ type Server struct {
 	clients   *clients // of version 4
 	nlm       *nlm
 
-	half      int64     // bytes, of Config.Buffers
-	works     budget    // one half: for work
-	large     budget    // the other: for records that do not fit, and pages
-	largePool sync.Pool // *[]byte of maxRecord and its marks
+	half      int64          // bytes, of Config.Buffers
+	works     *budget.Budget // one half: for work
+	large     *budget.Budget // the other: for records that do not fit, and pages
+	largePool sync.Pool      // *[]byte of maxRecord and its marks
 
 	now      atomic.Int64   // seconds since start, by the janitor
 	kick     chan struct{}  // wakes the janitor
@@ -280,11 +281,11 @@ func NewServer(cfg Config) (*Server, error) {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if s.maxConns == 0 {
-		s.maxConns = min(65536, max(64, maxFiles()-256))
+		s.maxConns = min(65536, max(64, budget.MaxFiles()-256))
 	}
 	buffers := cfg.Buffers
 	if buffers == 0 {
-		buffers = min(machineMemory()/16, 256<<20)
+		buffers = min(budget.MachineMemory()/16, 256<<20)
 	}
 	s.clients = newClients(s, int64(cfg.ClientExpiry/time.Second), max(buffers/4, minReplies))
 	s.half = max(buffers/2, 4*workSize, 4*int64(s.maxRecord))
@@ -294,8 +295,8 @@ func NewServer(cfg Config) (*Server, error) {
 		default:
 		}
 	}
-	s.works = budget{free: s.half, kick: wake}
-	s.large = budget{free: s.half, kick: wake}
+	s.works = budget.New(s.half, wake)
+	s.large = budget.New(s.half, wake)
 	s.largePool.New = func() any {
 		b := make([]byte, s.maxRecord+rpc.MarkSize)
 		return &b
@@ -459,7 +460,7 @@ func (s *Server) janitor() {
 // minute, or soon while others wait for the memory. It reports whether they do.
 func (s *Server) sweep(now time.Time) (pressed bool) {
 	s.now.Store(int64(now.Sub(s.started) / time.Second))
-	pressed = s.works.waiting.Load() > 0 || s.large.waiting.Load() > 0
+	pressed = s.works.Waiting() || s.large.Waiting()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {

@@ -287,20 +287,13 @@ func TestNeverReads(t *testing.T) {
 			t.Fatal("the connection stands")
 		}
 	}
-	wait(t, "all memory is back", func() bool { return r.s.large.unused() == r.s.half })
+	wait(t, "all memory is back", func() bool { return r.s.large.Free() == r.s.half })
 }
 
 func (r *rig) conns() map[*conn]struct{} {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	return maps.Clone(r.s.conns)
-}
-
-// unused is how much of a budget is free.
-func (b *budget) unused() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.free
 }
 
 // A slow reader that makes progress is not closed.
@@ -348,7 +341,7 @@ func TestIdle(t *testing.T) {
 	wait(t, "they wait for calls", func() bool { return r.states()[stateReading] >= 20 })
 	r.sweepAt(0)
 	r.sweepAt(time.Second)
-	wait(t, "they hold nothing", func() bool { return r.s.works.unused() == r.s.half })
+	wait(t, "they hold nothing", func() bool { return r.s.works.Free() == r.s.half })
 	for _, c := range all {
 		if err := c.Null(); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ type settling struct {
 func (c *conn) settle(k *call) {
 	reply := k.w.B[k.begun:]
 	size := int64(len(reply)) + settleCost
-	if k.pages > 0 || !c.s.large.tryTake(size) {
+	if k.pages > 0 || !c.s.large.TryTake(size) {
 		k.unsettled.Settle()
 		k.keep()
 		return
@@ -71,6 +71,6 @@ func (c *conn) settleAll() {
 			size += int64(len(p.w.B)) + settleCost
 		}
 		c.sendParked(batch)
-		c.s.large.give(size)
+		c.s.large.Give(size)
 	}
 }

@@ -43,7 +43,7 @@ func (r *request) park() (moved bool, err error) {
 	c.mu.Lock()
 	many := len(c.pending) >= maxPending
 	c.mu.Unlock()
-	if many || !c.s.large.tryTake(size) {
+	if many || !c.s.large.TryTake(size) {
 		r.giveUp()
 		r.endReply(wire.StatusInsufficientResources)
 		return false, nil
@@ -67,7 +67,7 @@ func (r *request) park() (moved bool, err error) {
 	r.cutReply()
 	r.interim(id)
 	if err := c.flush(); err != nil {
-		c.s.large.give(size)
+		c.s.large.Give(size)
 		return false, err
 	}
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (r *request) park() (moved bool, err error) {
 	c.s.busy.Add(1)
 	go func() {
 		defer c.s.busy.Done()
-		defer c.s.large.give(size)
+		defer c.s.large.Give(size)
 		p.run()
 		if p.fresh != nil {
 			p.fresh.Release()

@@ -69,7 +69,7 @@ func (s *Server) takeLarge(n int, urgent bool) []byte {
 		class++
 	}
 	size := largeSizes[class]
-	if !s.large.take(int64(size), urgent, s.done) {
+	if !s.large.Take(int64(size), urgent, s.done) {
 		return nil
 	}
 	if b, ok := largePools[class].Get().(*[]byte); ok {
@@ -86,5 +86,5 @@ func (s *Server) giveLarge(b []byte) {
 			largePools[class].Put(&b)
 		}
 	}
-	s.large.give(int64(len(b)))
+	s.large.Give(int64(len(b)))
 }

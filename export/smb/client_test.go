@@ -52,8 +52,8 @@ func newServer(t testing.TB, change func(*Config)) (s *Server, addr string) {
 			t.Error(err)
 		}
 		s.mu.Lock()
-		if len(s.sessions) > 0 || s.works.free != s.half || s.large.free != s.half {
-			t.Errorf("left: %d sessions, %d and %d bytes of the budget", len(s.sessions), s.half-s.works.free, s.half-s.large.free)
+		if len(s.sessions) > 0 || s.works.Free() != s.half || s.large.Free() != s.half {
+			t.Errorf("left: %d sessions, %d and %d bytes of the budget", len(s.sessions), s.half-s.works.Free(), s.half-s.large.Free())
 		}
 		s.mu.Unlock()
 		if n := s.Stats().Panics; n > 0 {

@@ -28,7 +28,7 @@ func (r *request) read() wire.Status {
 		return wire.StatusInvalidParameter
 	}
 	w, n := r.w, int(q.Length)
-	pages := r.plain() && n > smallIO && r.c.s.large.tryTake(int64(n))
+	pages := r.plain() && n > smallIO && r.c.s.large.TryTake(int64(n))
 	if !pages && !r.grow(wire.ReadReplySize+n) {
 		return wire.StatusInsufficientResources
 	}
@@ -38,7 +38,7 @@ func (r *request) read() wire.Status {
 	if pages {
 		got, _, _, err := f.data().ReadView(&r.who, f.open, int64(q.Offset), n, &r.c.work.view)
 		if err != nil || got < n {
-			r.c.s.large.give(int64(n - max(got, 0)))
+			r.c.s.large.Give(int64(n - max(got, 0)))
 		}
 		if err != nil {
 			return r.status(err)

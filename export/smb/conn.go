@@ -178,7 +178,7 @@ func (c *conn) fill() error {
 		return err
 	}
 	want := target - c.start
-	if want <= smallSize && c.s.works.waiting.Load() > 0 {
+	if want <= smallSize && c.s.works.Waiting() {
 		c.giveWork()
 	}
 	if want > smallSize && c.work == nil {
@@ -285,7 +285,7 @@ func (c *conn) giveLarge() {
 // takeWork gets the connection what it needs to answer requests, and moves what
 // was received into it.
 func (c *conn) takeWork(urgent bool) error {
-	if !c.s.works.take(workSize, urgent, c.s.done) {
+	if !c.s.works.Take(workSize, urgent, c.s.done) {
 		return net.ErrClosed
 	}
 	if c.peer == nil {
@@ -313,7 +313,7 @@ func (c *conn) giveWork() {
 	c.work.req = request{}
 	workPool.Put(c.work)
 	c.work = nil
-	c.s.works.give(workSize)
+	c.s.works.Give(workSize)
 }
 
 // answer executes the requests of one frame and appends the replies to the batch,
@@ -346,10 +346,10 @@ func (c *conn) receive(size int) (done bool, err error) {
 	head := c.buf[c.start+frameSize : c.w]
 	r := &c.work.req
 	i, off, at, n := r.freshWrite(head, size)
-	if n == 0 || !c.s.large.tryTake(int64(n)) {
+	if n == 0 || !c.s.large.TryTake(int64(n)) {
 		return false, nil
 	}
-	defer c.s.large.give(int64(n))
+	defer c.s.large.Give(int64(n))
 	f := &c.work.fresh
 	if i.NewFresh(f, off, n) != nil {
 		return false, nil // a write that is cut short, or what overwrites, may still fit
@@ -395,7 +395,7 @@ func (c *conn) flush() error {
 func (c *conn) sent() {
 	if c.work.req.pages > 0 {
 		c.work.view.Release()
-		c.s.large.give(int64(c.work.req.pages))
+		c.s.large.Give(int64(c.work.req.pages))
 		c.work.req.pages = 0
 	}
 	c.giveOut()

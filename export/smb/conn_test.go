@@ -121,10 +121,10 @@ func TestStalls(t *testing.T) {
 		c := user(t, addr, nil)
 		later(s)
 		state(t, s, stateIdle)
-		if !s.works.tryTake(s.half) {
+		if !s.works.TryTake(s.half) {
 			t.Error("an idle connection holds work")
 		}
-		s.works.give(s.half)
+		s.works.Give(s.half)
 		if r := c.do(wire.CommandEcho, echoBody); r.Status != wire.StatusOK {
 			t.Error(r.Status)
 		}

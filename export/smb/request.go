@@ -296,9 +296,6 @@ func (r *request) execute() (status wire.Status) {
 	return r.cmd.run(r)
 }
 
-// caller is on whose behalf the store is called.
-func (r *request) caller() *memstore.Caller { return &r.who }
-
 // grow makes room for n more bytes of the reply, in a large buffer if there is none
 // in the batch: then what came before the frame is sent. It reports false if the
 // frame would become too large.
@@ -479,7 +476,7 @@ func (r *request) endFrame() {
 func (r *request) dropPages() {
 	if r.pages > 0 {
 		r.c.work.view.Release()
-		r.c.s.large.give(int64(r.pages))
+		r.c.s.large.Give(int64(r.pages))
 		r.pages = 0
 	}
 }

@@ -51,7 +51,7 @@ func TestFileOfRequest(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v, %v", tt.name, f, status, tt.want, tt.status)
 		}
 	}
-	if r.caller().Holder != nil {
+	if r.who.Holder != nil {
 		t.Error("a request without a session has a holder")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/budget"
 	"ramserver/export/smb/ntlm"
 	"ramserver/export/smb/wire"
 )
@@ -71,9 +72,9 @@ type Server struct {
 	guid     [16]byte
 	logons   ntlm.Server
 
-	half  int64  // bytes, of Config.Buffers
-	works budget // one half: for work
-	large budget // the other: for what does not fit, and pages
+	half  int64          // bytes, of Config.Buffers
+	works *budget.Budget // one half: for work
+	large *budget.Budget // the other: for what does not fit, and pages
 
 	kick     chan struct{}  // wakes the janitor
 	draining atomic.Bool    // no more requests are read
@@ -150,11 +151,11 @@ func New(cfg Config) (*Server, error) {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if s.maxConns == 0 {
-		s.maxConns = min(65536, max(64, maxFiles()-256))
+		s.maxConns = min(65536, max(64, budget.MaxFiles()-256))
 	}
 	buffers := cfg.Buffers
 	if buffers == 0 {
-		buffers = min(machineMemory()/16, 256<<20)
+		buffers = min(budget.MachineMemory()/16, 256<<20)
 	}
 	s.half = max(buffers/2, 4*workSize, 4*(maxFrame+frameSize))
 	wake := func() {
@@ -163,8 +164,8 @@ func New(cfg Config) (*Server, error) {
 		default:
 		}
 	}
-	s.works = budget{free: s.half, kick: wake}
-	s.large = budget{free: s.half, kick: wake}
+	s.works = budget.New(s.half, wake)
+	s.large = budget.New(s.half, wake)
 	s.running.Add(1)
 	go s.janitor()
 	return s, nil
@@ -322,7 +323,7 @@ func (s *Server) janitor() {
 // connections whose clients have stopped in the middle of something: after a
 // minute, or soon while others wait for the memory. It reports whether they do.
 func (s *Server) sweep(now time.Time) (pressed bool) {
-	pressed = s.works.waiting.Load() > 0 || s.large.waiting.Load() > 0
+	pressed = s.works.Waiting() || s.large.Waiting()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {

@@ -114,8 +114,10 @@ func TestTorture(t *testing.T) {
 	c.send(c.writeMessage(id, 0, make([]byte, 20000)))
 	c.one()
 	c.nc.Close()
+	ran := 0
 	for _, suite := range tortureSuites {
 		t.Run(suite.name, func(t *testing.T) {
+			ran++
 			addr := required
 			if suite.name == "scan" {
 				addr = enabled
@@ -147,7 +149,7 @@ func TestTorture(t *testing.T) {
 			}
 		})
 	}
-	if !t.Failed() && len(allowed) > 0 {
+	if !t.Failed() && len(allowed) > 0 && ran == len(tortureSuites) {
 		t.Errorf("allowed to fail, and not run: %v", allowed)
 	}
 }

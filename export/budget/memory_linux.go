@@ -1,9 +1,9 @@
-package nfs
+package budget
 
 import "golang.org/x/sys/unix"
 
-// machineMemory is the machine's memory in bytes.
-func machineMemory() int64 {
+// MachineMemory is the machine's memory in bytes.
+func MachineMemory() int64 {
 	var i unix.Sysinfo_t
 	if unix.Sysinfo(&i) != nil {
 		return 2 << 30

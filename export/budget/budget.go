@@ -1,4 +1,6 @@
-package smb
+// Package budget shares out the memory of a server among its connections, and
+// says how much the machine has to share.
+package budget
 
 import (
 	"slices"
@@ -6,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// budget is an amount of memory that connections share.
-type budget struct {
+// Budget is an amount of memory that connections share.
+type Budget struct {
 	kick func() // called when somebody starts to wait
 
 	mu      sync.Mutex
@@ -17,13 +19,26 @@ type budget struct {
 	waiting atomic.Int32 // length of queue
 }
 
+// New returns a budget of n bytes. kick is called when somebody starts to wait.
+func New(n int64, kick func()) *Budget { return &Budget{free: n, kick: kick} }
+
+// Waiting tells whether somebody waits.
+func (b *Budget) Waiting() bool { return b.waiting.Load() > 0 }
+
+// Free is how many bytes nobody has.
+func (b *Budget) Free() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.free
+}
+
 type waiter struct {
 	n     int64
 	ready chan struct{}
 }
 
-// tryTake takes n bytes if they are free and nobody waits.
-func (b *budget) tryTake(n int64) bool {
+// TryTake takes n bytes if they are free and nobody waits.
+func (b *Budget) TryTake(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) > 0 || b.free < n {
@@ -33,10 +48,10 @@ func (b *budget) tryTake(n int64) bool {
 	return true
 }
 
-// take takes n bytes and waits for its turn if it has to. It reports false if
+// Take takes n bytes and waits for its turn if it has to. It reports false if
 // quit was closed first. Those come first who are urgent: who will not wait
 // for their client before they give back what they took.
-func (b *budget) take(n int64, urgent bool, quit <-chan struct{}) bool {
+func (b *Budget) Take(n int64, urgent bool, quit <-chan struct{}) bool {
 	b.mu.Lock()
 	if len(b.queue) == 0 && b.free >= n {
 		b.free -= n
@@ -65,13 +80,13 @@ func (b *budget) take(n int64, urgent bool, quit <-chan struct{}) bool {
 	}
 	b.mu.Unlock()
 	if i < 0 {
-		b.give(n) // it came at the same moment
+		b.Give(n) // it came at the same moment
 	}
 	return false
 }
 
 // dequeue is called with b.mu held.
-func (b *budget) dequeue(i int) {
+func (b *Budget) dequeue(i int) {
 	b.queue = slices.Delete(b.queue, i, i+1)
 	if i < b.urgent {
 		b.urgent--
@@ -79,8 +94,8 @@ func (b *budget) dequeue(i int) {
 	b.waiting.Add(-1)
 }
 
-// give returns n bytes.
-func (b *budget) give(n int64) {
+// Give returns n bytes.
+func (b *Budget) Give(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += n

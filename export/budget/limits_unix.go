@@ -1,11 +1,11 @@
 //go:build unix
 
-package smb
+package budget
 
 import "golang.org/x/sys/unix"
 
-// maxFiles is how many descriptors the process may have.
-func maxFiles() int {
+// MaxFiles is how many descriptors the process may have.
+func MaxFiles() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
 		return 1024
