@@ -40,7 +40,8 @@ var mayImport = map[string][]string{
 	"export/smb/wire":  {},
 	"export/smb/ntlm":  {"golang.org/x/crypto/..."},
 	"export/smb":       {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
-	"export/smb/bench": {"github.com/hirochachacha/go-smb2"},
+	"export/smb/client": {"export/smb/wire", "export/smb/ntlm"},
+	"export/smb/bench": {"export/smb/wire", "export/smb/client", "golang.org/x/sys/...", "github.com/hirochachacha/go-smb2"},
 
 	// Plans know nothing of the store.
 	"loopback":        {"golang.org/x/sys/..."},

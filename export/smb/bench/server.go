@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -155,13 +157,13 @@ func (s *server) stop() {
 const tick = time.Second / 100
 
 // cpu is the time that the server's processes have used, those that have ended too.
-// Its resolution is a tick.
+// For those its resolution is a tick.
 func (s *server) cpu() (time.Duration, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return 0, err
 	}
-	type process struct{ parent, own, ended int }
+	type process struct{ parent, ended int }
 	all := map[int]process{}
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
@@ -175,16 +177,22 @@ func (s *server) cpu() (time.Duration, error) {
 		}
 		n := func(i int) int { v, _ := strconv.Atoi(f[i]); return v }
 		pid, _ := strconv.Atoi(strings.TrimPrefix(filepath.Dir(path), "/proc/"))
-		all[pid] = process{n(1), n(11) + n(12), n(13) + n(14)}
+		all[pid] = process{n(1), n(13) + n(14)}
 	}
-	ticks := 0
+	var sum time.Duration
 	for pid, p := range all {
 		for at := pid; at > 1; at = all[at].parent {
-			if at == s.cmd.Process.Pid {
-				ticks += p.own + p.ended
-				break
+			if at != s.cmd.Process.Pid {
+				continue
 			}
+			sum += time.Duration(p.ended) * tick
+			// The clock of another process, clock_getcpuclockid(3).
+			var t unix.Timespec
+			if unix.ClockGettime(int32(^pid<<3|2), &t) == nil {
+				sum += time.Duration(t.Nano())
+			}
+			break
 		}
 	}
-	return time.Duration(ticks) * tick, nil
+	return sum, nil
 }

@@ -167,7 +167,13 @@ func (a *NegotiateReply) Encode(w *Writer) {
 	at := len(w.B)
 	w.Uint32(0)
 	w.Bytes(a.Token)
-	for i, x := range a.Contexts {
+	AppendContexts(w, at, a.Contexts)
+}
+
+// AppendContexts appends contexts, and writes where they begin into the 4 bytes at
+// the index at.
+func AppendContexts(w *Writer, at int, contexts []NegotiateContext) {
+	for i, x := range contexts {
 		w.Align(8)
 		if i == 0 {
 			binary.LittleEndian.PutUint32(w.B[at:], uint32(w.Offset()))
