@@ -61,6 +61,7 @@ type creating struct {
 	allocation uint64 // bytes, of a file that is new or replaced
 	maxAccess  bool   // are asked for
 	diskID     bool
+	apple      []byte // answer to a Mac
 }
 
 // create is CREATE, MS-SMB2 section 3.3.5.9; what it does to files is MS-FSA
@@ -137,6 +138,10 @@ func (k *creating) check() wire.Status {
 			k.eas = c.Data
 		case "TWrp", "DHnC", "DH2C":
 			status = wire.StatusNameNotFound // no snapshots, nothing durable
+		case "AAPL":
+			if k.apple = k.r.askApple(c.Data); k.apple == nil {
+				status = wire.StatusInvalidParameter
+			}
 		case "AlSi":
 			if len(c.Data) != 8 {
 				status = wire.StatusInvalidParameter
@@ -406,6 +411,9 @@ func (k *creating) reply(f *file) wire.Status {
 		b := le.AppendUint64(nil, info.Index)
 		b = le.AppendUint64(b, info.Volume)
 		p.Contexts = append(p.Contexts, wire.CreateContext{Name: "QFid", Data: append(b, make([]byte, 16)...)})
+	}
+	if k.apple != nil {
+		p.Contexts = append(p.Contexts, wire.CreateContext{Name: "AAPL", Data: k.apple})
 	}
 	p.Encode(r.w)
 	return wire.StatusOK

@@ -47,7 +47,7 @@ func (r *request) queryDirectory() wire.Status {
 			return wire.StatusNameInvalid
 		}
 	}
-	out := dirReply{r: r, q: &q, at: wire.BeginBuffer(r.w), last: -1, max: min(int(q.MaxOut), smallIO)}
+	out := dirReply{r: r, q: &q, dir: f.inode, at: wire.BeginBuffer(r.w), last: -1, max: min(int(q.MaxOut), smallIO)}
 	if status := out.list(f, &l); status != wire.StatusOK {
 		if status != wire.StatusPending {
 			f.listing = l
@@ -101,6 +101,7 @@ func upper(c uint16) uint16 {
 type dirReply struct {
 	r    *request
 	q    *wire.DirRequest
+	dir  *memstore.Inode
 	at   int // where its buffer begins
 	last int // where the last entry begins, -1 if there is none
 	max  int // bytes
@@ -204,6 +205,8 @@ func (d *dirReply) add(name string, i *memstore.Inode) (more bool, status wire.S
 		return false, wire.StatusInfoLengthMismatch
 	}
 	var info wire.FileInfo
+	var apple wire.AppleEntry
+	forMac := d.q.Class == wire.DirIDBoth && d.r.s.apple&(wire.AppleDirAttrs|wire.AppleDirAttrs2) != 0
 	if d.q.Class != wire.DirNames {
 		a, err := i.GetAttr(&d.r.who)
 		if err == memstore.ErrStale {
@@ -213,10 +216,16 @@ func (d *dirReply) add(name string, i *memstore.Inode) (more bool, status wire.S
 			return false, d.r.status(err)
 		}
 		info = infoOf(&a)
-		if d.q.Class != wire.DirInfo {
+		self := name == "." || name == ".."
+		switch {
+		case forMac && self:
+			apple = d.r.appleEntry(nil, i, &a)
+		case forMac:
+			apple = d.r.appleEntry(d.dir, i, &a)
+		case d.q.Class != wire.DirInfo:
 			info.EASize = d.r.eaSize(i)
 		}
-		if !short83(name) && name != "." && name != ".." {
+		if !forMac && !self && !short83(name) {
 			info.ShortName = dosName(name)
 		}
 	}
@@ -228,6 +237,9 @@ func (d *dirReply) add(name string, i *memstore.Inode) (more bool, status wire.S
 	}
 	d.last = begin
 	w.B = info.AppendDirEntry(w.B, d.q.Class, n)
+	if forMac {
+		apple.Put(w.B[begin:], info.Tag != 0)
+	}
 	w.B = appendName(w.B, name)
 	return true, wire.StatusOK
 }

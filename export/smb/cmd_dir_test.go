@@ -28,7 +28,7 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%q is no pattern", tt.pattern)
 			continue
 		}
-		if got := matches(l.pattern, appendName(nil, tt.name)); got != tt.want {
+		if got := matches(l.pattern, wire.AppendUTF16(nil, tt.name)); got != tt.want {
 			t.Errorf("%q fits %q: %v", tt.name, tt.pattern, got)
 		}
 	}

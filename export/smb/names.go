@@ -19,9 +19,10 @@ const (
 	reserved = `"*:<>?\|`
 )
 
-// toWire is a stored name in UTF-16, with what is reserved replaced.
+// appendName appends a stored name in UTF-16, with what is reserved replaced: also a
+// space or dot at its end, where Windows takes them off.
 func appendName(b []byte, name string) []byte {
-	plain := true
+	plain := !cutByWindows(name)
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c < 0x20 || strings.IndexByte(reserved, c) >= 0 {
 			plain = false
@@ -34,11 +35,23 @@ func appendName(b []byte, name string) []byte {
 	return wire.AppendUTF16(b, name)
 }
 
+func cutByWindows(name string) bool {
+	return (strings.HasSuffix(name, ".") || strings.HasSuffix(name, " ")) && name != "." && name != ".."
+}
+
 func replaceReserved(name string) string {
 	var b []byte
+	last := len(name)
+	if cutByWindows(name) {
+		last--
+	}
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		switch k := strings.IndexByte(reserved, c); {
+		case i == last && c == ' ':
+			b = utf8.AppendRune(b, 0xF028)
+		case i == last:
+			b = utf8.AppendRune(b, 0xF029)
 		case k >= 0:
 			b = utf8.AppendRune(b, rune(0xF020+k))
 		case c < 0x20:

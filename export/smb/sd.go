@@ -313,10 +313,11 @@ func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (m
 			return 0, errBadSD
 		}
 		if m, is := who.id(3); is {
-			if m == uint32(now) {
-				continue
+			// Clients may leave the type of the file in it.
+			if mode := uint16(m) & memstore.ModeMask; mode != now {
+				return mode | modeIsWhole, nil
 			}
-			return uint16(m)&memstore.ModeMask | modeIsWhole, nil
+			continue
 		}
 		bits := rightsMode(rights)
 		u, isUser := who.id(1)

@@ -38,6 +38,7 @@ type session struct {
 	trees map[uint32]*tree // (m)
 	files map[uint64]*file // (m) by the volatile part of their ids
 	ids   uint32           // (m) last one given to a tree
+	apple uint64           // (m) capabilities that were agreed with a Mac
 
 	// Of the logon that is in progress; the connection's goroutine owns them.
 	logon   *ntlm.Negotiation
