@@ -33,8 +33,7 @@ const (
 	MaxXattrs    = 1 << 20           // bytes of all names and values of an inode
 )
 
-// Attr is an inode's attributes at one instant. Times are nanoseconds since
-// 1970-01-01 UTC.
+// Attr is an inode's attributes at one instant. Times are as Time makes them.
 type Attr struct {
 	Ino          uint64
 	Gen          uint64

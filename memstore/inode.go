@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"ramserver/memstore/internal/extent"
 	"ramserver/memstore/internal/interval"
@@ -121,8 +120,6 @@ func (i *Inode) begin(now int64) {
 	i.change++
 	i.ctime = now
 }
-
-func now() int64 { return time.Now().UnixNano() }
 
 // unheld is called when something other than a name ceased to hold the inode,
 // and buries it if that was the last. Called with i.mu held for writing.
@@ -447,7 +444,7 @@ func (i *Inode) Readlink(c *Caller) (string, error) {
 // touch moves the access time if it is not behind the last change, as relatime
 // does, but without a daily update. Called with i.mu held, shared is enough.
 func (i *Inode) touch() {
-	if at := i.atime.Load(); at <= i.mtime || at <= i.ctime {
+	if at := sinceFirst(i.atime.Load()); at <= sinceFirst(i.mtime) || at <= sinceFirst(i.ctime) {
 		i.atime.Store(now())
 	}
 }

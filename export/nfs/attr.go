@@ -33,14 +33,14 @@ func setFattr(w *nfs3.Fattr, a *memstore.Attr, fsid uint64) {
 // wireTime converts a time stamp to nfstime3, whose seconds are unsigned: what
 // is before 1970 or after 2106 becomes the nearest time that it can say.
 func wireTime(ns int64) nfs3.Time {
-	if ns < 0 {
+	sec, nsec := memstore.Seconds(ns)
+	switch {
+	case sec < 0:
 		return nfs3.Time{}
-	}
-	sec := uint64(ns) / 1e9
-	if sec > math.MaxUint32 {
+	case sec > math.MaxUint32:
 		return nfs3.Time{Sec: math.MaxUint32, Nsec: 1e9 - 1}
 	}
-	return nfs3.Time{Sec: uint32(sec), Nsec: uint32(uint64(ns) - sec*1e9)}
+	return nfs3.Time{Sec: uint32(sec), Nsec: uint32(nsec)}
 }
 
 // storeTime is the inverse. A whole second of nanoseconds is INVAL.
@@ -48,7 +48,7 @@ func storeTime(t nfs3.Time) (int64, error) {
 	if t.Nsec >= 1e9 {
 		return 0, nfs3.ErrInval
 	}
-	return int64(t.Sec)*1e9 + int64(t.Nsec), nil
+	return memstore.Time(int64(t.Sec), int64(t.Nsec)), nil
 }
 
 // setAttrOf converts the attributes that a client wants to set.

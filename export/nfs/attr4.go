@@ -202,12 +202,9 @@ func putID(w *xdr.Writer, id uint32) {
 // putTime appends nfstime4, RFC 8881 section 3.3.1, whose nanoseconds count up
 // from a second that may be negative.
 func putTime(w *xdr.Writer, ns int64) {
-	sec, frac := ns/1e9, ns%1e9
-	if frac < 0 {
-		sec, frac = sec-1, frac+1e9
-	}
+	sec, nsec := memstore.Seconds(ns)
 	w.Int64(sec)
-	w.Uint32(uint32(frac))
+	w.Uint32(uint32(nsec))
 }
 
 // takeAttrs decodes the attributes that a client sets, fattr4. Nothing is set if one of them cannot be.
@@ -287,21 +284,12 @@ func takeID(r *xdr.Reader, valid *bool) (uint32, bool) {
 	return uint32(id), err == nil && s[0] != '+'
 }
 
-// takeTime decodes nfstime4. A time that the store cannot keep becomes the
-// nearest that it can, as on other file systems. A whole second of nanoseconds
-// is not valid.
+// takeTime decodes nfstime4. A whole second of nanoseconds is not valid.
 func takeTime(r *xdr.Reader, valid *bool) int64 {
 	sec, frac := r.Int64(), r.Uint32()
 	if frac >= 1e9 {
 		*valid = false
 		return 0
 	}
-	const last = math.MaxInt64/int64(1e9) - 1
-	switch {
-	case sec > last:
-		return math.MaxInt64
-	case sec < -last:
-		return math.MinInt64
-	}
-	return sec*1e9 + int64(frac)
+	return memstore.Time(sec, int64(frac))
 }

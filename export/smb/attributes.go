@@ -1,6 +1,8 @@
 package smb
 
 import (
+	"time"
+
 	"ramserver/export/smb/wire"
 	"ramserver/memstore"
 )
@@ -49,7 +51,7 @@ func tagOf(t memstore.Type) uint32 {
 func infoOf(a *memstore.Attr) wire.FileInfo {
 	f := wire.FileInfo{
 		Times: wire.FileTimes{
-			Creation: wire.NanoTime(a.Btime), Access: wire.NanoTime(a.Atime), Write: wire.NanoTime(a.Mtime), Change: wire.NanoTime(a.Ctime),
+			Creation: fileTime(a.Btime), Access: fileTime(a.Atime), Write: fileTime(a.Mtime), Change: fileTime(a.Ctime),
 		},
 		Attributes: dosAttrs(a),
 		Links:      a.Nlink,
@@ -65,6 +67,8 @@ func infoOf(a *memstore.Attr) wire.FileInfo {
 	}
 	return f
 }
+
+func fileTime(t int64) uint64 { return wire.FileTime(time.Unix(memstore.Seconds(t))) }
 
 // maxRights are the rights that a caller has to an inode that stands in dir, nil
 // for a share's root.

@@ -148,7 +148,7 @@ func (r *request) queryFS(f *file, q *wire.QueryInfoRequest) wire.Status {
 	}
 	fs := exp.Store.Statfs()
 	info := wire.FSInfo{
-		Created: wire.NanoTime(root.Btime),
+		Created: fileTime(root.Btime),
 		Serial:  uint32(f.t.volume()),
 		Label:   wire.AppendUTF16(nil, exp.Name),
 		Total:   uint64(fs.TotalBytes) / wire.SectorSize,

@@ -116,7 +116,7 @@ func (r *request) setBasic(f *file, b []byte) wire.Status {
 		default:
 			set.Mask |= t.mask
 			frozen |= t.mask // as NTFS does
-			*t.to = wire.UnixNano(t.from)
+			*t.to = memstore.Time(wire.UnixTime(t.from))
 		}
 	}
 	a, err := f.inode.GetAttr(&r.who)

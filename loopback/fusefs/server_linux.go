@@ -3,7 +3,6 @@ package fusefs
 import (
 	"errors"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -129,20 +128,12 @@ var fileTypes = [...]uint32{
 
 // split is nanoseconds as seconds, rounded down, and the rest.
 func split(ns int64) (sec uint64, nsec uint32) {
-	s, n := ns/1e9, ns%1e9
-	if n < 0 {
-		s, n = s-1, n+1e9
-	}
+	s, n := memstore.Seconds(ns)
 	return uint64(s), uint32(n)
 }
 
-// join is the inverse of split. Times beyond what nanoseconds can count, which
-// end in the years 1677 and 2262, become the nearest.
-func join(sec uint64, nsec uint32) int64 {
-	const most = math.MaxInt64/int64(1e9) - 1
-	s := min(max(int64(sec), -most), most)
-	return s*1e9 + int64(nsec)
-}
+// join is the inverse of split.
+func join(sec uint64, nsec uint32) int64 { return memstore.Time(int64(sec), int64(nsec)) }
 
 // encodeDev is a device number as the kernel passes it in 32 bits: 12 bits of
 // the major and 20 of the minor number, the minor's lowest 8 first.

@@ -400,7 +400,7 @@ func (f *FS) chown(op, name string, follow bool, uid, gid int) error {
 }
 
 // Chtimes sets the times of last access and modification, in nanoseconds from
-// the years 1678 to 2262. A zero time leaves one as it is.
+// the years 1902 to 2486. A zero time leaves one as it is.
 func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
 	var s memstore.SetAttr
 	for _, t := range []struct {
@@ -411,7 +411,8 @@ func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
 		if t.time.IsZero() {
 			continue
 		}
-		if *t.ns = t.time.UnixNano(); !time.Unix(0, *t.ns).Equal(t.time) {
+		*t.ns = memstore.Time(t.time.Unix(), int64(t.time.Nanosecond()))
+		if !time.Unix(memstore.Seconds(*t.ns)).Equal(t.time) {
 			return pathError("chtimes", name, memstore.ErrInvalid)
 		}
 		s.Mask |= t.mask

@@ -28,7 +28,7 @@ func (i *FileInfo) Mode() os.FileMode {
 }
 
 // ModTime is the time of last modification, in nanoseconds.
-func (i *FileInfo) ModTime() time.Time { return time.Unix(0, i.attr.Mtime) }
+func (i *FileInfo) ModTime() time.Time { return time.Unix(memstore.Seconds(i.attr.Mtime)) }
 
 // IsDir tells whether it is a directory.
 func (i *FileInfo) IsDir() bool { return i.attr.Type == memstore.TypeDir }

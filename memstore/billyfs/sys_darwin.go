@@ -7,8 +7,8 @@ import (
 )
 
 func setTimes(st *syscall.Stat_t, a *memstore.Attr) {
-	st.Atimespec = syscall.NsecToTimespec(a.Atime)
-	st.Mtimespec = syscall.NsecToTimespec(a.Mtime)
-	st.Ctimespec = syscall.NsecToTimespec(a.Ctime)
-	st.Birthtimespec = syscall.NsecToTimespec(a.Btime)
+	st.Atimespec = timespec(a.Atime)
+	st.Mtimespec = timespec(a.Mtime)
+	st.Ctimespec = timespec(a.Ctime)
+	st.Birthtimespec = timespec(a.Btime)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func setTimes(st *syscall.Stat_t, a *memstore.Attr) {
-	st.Atim = syscall.NsecToTimespec(a.Atime)
-	st.Mtim = syscall.NsecToTimespec(a.Mtime)
-	st.Ctim = syscall.NsecToTimespec(a.Ctime)
+	st.Atim = timespec(a.Atime)
+	st.Mtim = timespec(a.Mtime)
+	st.Ctim = timespec(a.Ctime)
 }

@@ -35,4 +35,11 @@ func (i *FileInfo) sys() any {
 	return st
 }
 
+func timespec(t int64) (ts syscall.Timespec) {
+	sec, nsec := memstore.Seconds(t)
+	set(&ts.Sec, uint64(sec))
+	set(&ts.Nsec, uint64(nsec))
+	return ts
+}
+
 func set[T uint16 | uint32 | uint64 | int32 | int64](field *T, v uint64) { *field = T(v) }

@@ -133,25 +133,6 @@ func (t *FileTimes) append(b []byte) []byte {
 	return le.AppendUint64(b, t.Change)
 }
 
-// epoch is 1970 in units of 100 ns since 1601.
-const epoch = 116444736000000000
-
-// NanoTime converts nanoseconds since 1970 to a FILETIME.
-func NanoTime(ns int64) uint64 {
-	t := ns / 100
-	if ns%100 < 0 {
-		t--
-	}
-	return uint64(t + epoch)
-}
-
-// UnixNano is the way back; what does not fit is the nearest that does.
-func UnixNano(t uint64) int64 {
-	const limit = (1<<63 - 1) / 100
-	n := int64(min(t, 1<<63-1)) - epoch
-	return max(min(n, limit), -limit) * 100
-}
-
 // CreateReply is MS-SMB2 section 2.2.14.
 type CreateReply struct {
 	Action     uint32

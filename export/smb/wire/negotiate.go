@@ -185,7 +185,16 @@ func AppendContexts(w *Writer, at int, contexts []NegotiateContext) {
 	}
 }
 
+// epoch is 1970 in units of 100 ns since 1601.
+const epoch = 116444736000000000
+
 // FileTime is a time as MS-DTYP section 2.3.3 has it: 100 ns since 1601.
 func FileTime(t time.Time) uint64 {
-	return uint64(t.Unix()*1e7 + int64(t.Nanosecond())/100 + 116444736000000000)
+	return uint64(t.Unix()*1e7 + int64(t.Nanosecond())/100 + epoch)
+}
+
+// UnixTime is the way back, in seconds since 1970 and nanoseconds.
+func UnixTime(t uint64) (sec, nsec int64) {
+	const from = epoch / 1e7
+	return int64(t/1e7) - from, int64(t%1e7) * 100
 }

@@ -3,23 +3,26 @@ package wire
 import (
 	"bytes"
 	"testing"
+	"time"
 )
 
 func TestTimes(t *testing.T) {
 	for _, tt := range []struct {
-		ns   int64
-		time uint64
+		sec, nsec int64
+		time      uint64
 	}{
-		{0, epoch}, {1e9, epoch + 1e7}, {-100, epoch - 1}, {-1, epoch - 1}, {99, epoch},
+		{0, 0, epoch}, {1, 0, epoch + 1e7}, {-1, 1e9 - 100, epoch - 1}, {0, 100, epoch + 1},
+		{-11644473600, 0, 0}, {15032385535, 0, 266768591350000000}, {1e12, 5e8, epoch + 1e19 + 5e6},
 	} {
-		if got := NanoTime(tt.ns); got != tt.time {
-			t.Errorf("%d ns are %d, want %d", tt.ns, got, tt.time)
+		if got := FileTime(time.Unix(tt.sec, tt.nsec)); got != tt.time {
+			t.Errorf("%d s, %d ns are %d, want %d", tt.sec, tt.nsec, got, tt.time)
+		}
+		if sec, nsec := UnixTime(tt.time); sec != tt.sec || nsec != tt.nsec {
+			t.Errorf("%d is %d s, %d ns, want %d, %d", tt.time, sec, nsec, tt.sec, tt.nsec)
 		}
 	}
-	for _, ft := range []uint64{1, epoch - 1, epoch, epoch + 1, 1 << 62, 1<<64 - 1} {
-		if ns := UnixNano(ft); (ns > 0) != (ft > epoch) || (ns < 0) != (ft < epoch) {
-			t.Errorf("%d is %d ns", ft, ns)
-		}
+	if got := FileTime(time.Unix(-1, 1e9-1)); got != epoch-1 {
+		t.Errorf("not rounded down: %d", got)
 	}
 }
 
