@@ -320,7 +320,7 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64, appends bool) (n 
 	ch.After = i.attr()
 	i.mu.Unlock()
 	if n > 0 {
-		i.changed(WatchWrite)
+		i.changed(ch.watched())
 		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return n, ch, err
@@ -647,7 +647,7 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 	i.mu.Unlock()
 	f.Release()
 	if n > 0 {
-		i.changed(WatchWrite)
+		i.changed(ch.watched())
 		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return n, ch, err

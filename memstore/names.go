@@ -54,10 +54,10 @@ func (d *Inode) Create(c *Caller, name string, a *Create) (Created, error) {
 	d.s.release(cut)
 	if err == nil {
 		if r.New {
-			d.notify(name, r.Inode.named(), WatchAdded)
+			d.notify(r.Inode.named(), WatchEvent{Action: WatchAdded, Path: name})
 			d.s.settle(c, Stale{Inode: d, Name: name})
 		} else if a.truncates() {
-			r.Inode.changed(WatchWrite)
+			r.Inode.changed(WatchWrite | WatchSize)
 			d.s.settle(c, Stale{Inode: r.Inode, Data: true})
 		}
 	}
@@ -284,7 +284,7 @@ func (d *Inode) Link(c *Caller, name string, i *Inode) (dir Changed, attr Attr, 
 	i.mu.Unlock()
 	d.mu.Unlock()
 	if err == nil {
-		d.notify(name, WatchName, WatchAdded)
+		d.notify(WatchName, WatchEvent{Action: WatchAdded, Path: name})
 		d.s.settle(c, Stale{Inode: d, Name: name}, Stale{Inode: i})
 	}
 	return dir, attr, err
@@ -406,7 +406,7 @@ func (d *Inode) removeIf(c *Caller, name string, kind RemoveKind, only *Inode) (
 	unlock()
 	d.s.release(cut)
 	if err == nil {
-		d.notify(name, i.named(), WatchRemoved)
+		d.notify(i.named(), WatchEvent{Action: WatchRemoved, Path: name})
 		d.s.settle(c, Stale{Inode: d, Name: name, Child: i}, Stale{Inode: i})
 	}
 	return ch, err

@@ -231,7 +231,7 @@ func (o *Open) Close() {
 		i.mu.Unlock()
 		i.s.release(cut)
 		if wrote {
-			i.changed(WatchWrite)
+			i.changed(WatchWrite | WatchSize)
 		}
 		if end != nil {
 			i.fulfil(end)

@@ -88,16 +88,22 @@ func (s *Store) Rename(c *Caller, from *Inode, fromName string, to *Inode, toNam
 
 func (r *renaming) notify() {
 	kind := r.source.named()
+	event := func(a WatchAction, name string) WatchEvent { return WatchEvent{Action: a, Path: name} }
 	switch {
 	case r.flags&RenameExchange != 0:
-		r.from.notify(r.fromName, kind, WatchModified)
-		r.to.notify(r.toName, kind, WatchModified)
+		r.from.notify(kind, event(WatchModified, r.fromName))
+		r.to.notify(kind, event(WatchModified, r.toName))
+		return
 	case r.from == r.to:
-		r.from.notify(r.fromName, kind, WatchRenamedFrom)
-		r.to.notify(r.toName, kind, WatchRenamedTo)
+		r.from.notify(kind, event(WatchRenamedFrom, r.fromName), event(WatchRenamedTo, r.toName))
 	default:
-		r.from.notify(r.fromName, kind, WatchRemoved)
-		r.to.notify(r.toName, kind, WatchAdded)
+		r.from.notify(kind, event(WatchRemoved, r.fromName))
+		r.to.notify(kind, event(WatchAdded, r.toName))
+	}
+	if kind == WatchName {
+		// As Windows has it, of files alone: who does not watch names hears of the
+		// rename too.
+		r.to.notifyUnless(WatchName, WatchAttr|WatchBtime, event(WatchModified, r.toName))
 	}
 }
 

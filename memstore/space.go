@@ -88,7 +88,7 @@ func (i *Inode) rewrite(c *Caller, o *Open, off, n int64, change func() error) (
 	i.wrote(c) // a change that ran out of memory may be half done
 	ch.After = i.attr()
 	i.mu.Unlock()
-	i.changed(WatchWrite)
+	i.changed(ch.watched())
 	i.s.settle(c, Stale{Inode: i, Data: true})
 	return ch, err
 }
@@ -308,7 +308,7 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 	ch.After = i.attr()
 	unlock()
 	if done > 0 {
-		i.changed(WatchWrite)
+		i.changed(ch.watched())
 		i.s.settle(c, Stale{Inode: i, Data: true})
 	}
 	return done, ch, err

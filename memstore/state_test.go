@@ -238,15 +238,15 @@ func TestWatch(t *testing.T) {
 	root.Remove(c, "g", RemoveFile)
 	got, overflow, ended := tree.Take()
 	want := []WatchEvent{
-		{WatchModified, "d/f"}, {WatchAdded, "d/sub"}, {WatchAdded, "top"},
-		{WatchRenamedFrom, "d/f"}, {WatchRenamedTo, "d/g"},
-		{WatchRemoved, "d/g"}, {WatchAdded, "g"}, {WatchRemoved, "g"},
+		{WatchModified, "d/f", ""}, {WatchAdded, "d/sub", ""}, {WatchAdded, "top", ""},
+		{WatchRenamedFrom, "d/f", ""}, {WatchRenamedTo, "d/g", ""},
+		{WatchRemoved, "d/g", ""}, {WatchAdded, "g", ""}, {WatchRemoved, "g", ""},
 	}
 	if !slices.Equal(got, want) || overflow || ended {
 		t.Errorf("tree: %v %v %v", got, overflow, ended)
 	}
 	got, _, _ = flat.Take()
-	want = []WatchEvent{{WatchModified, "f"}, {WatchRenamedFrom, "f"}, {WatchRenamedTo, "g"}, {WatchRemoved, "g"}}
+	want = []WatchEvent{{WatchModified, "f", ""}, {WatchRenamedFrom, "f", ""}, {WatchRenamedTo, "g", ""}, {WatchRemoved, "g", ""}}
 	if !slices.Equal(got, want) {
 		t.Errorf("directory: %v", got)
 	}
@@ -256,11 +256,10 @@ func TestWatch(t *testing.T) {
 	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
 		t.Errorf("%d events, overflow %v", len(got), overflow)
 	}
-	<-tree.Ready()
 	tree.Close()
 	d.Remove(c, "sub", RemoveDir)
 	root.Remove(c, "d", RemoveDir)
-	<-flat.Ready()
+	<-flat.Wait()
 	if _, _, ended := flat.Take(); !ended {
 		t.Error("the watch of a removed directory goes on")
 	}

@@ -38,7 +38,7 @@ func (i *Inode) OpenStream(c *Caller, name string, a StreamArgs) (o *Open, made 
 	o, made, err = i.openStream(c, name, a)
 	i.mu.Unlock()
 	if err == nil && made {
-		i.changed(WatchStreamName)
+		i.streamChanged(WatchStreamName, WatchStreamAdded, name)
 	}
 	if err == nil && !made && a.Empty {
 		if _, err = o.inode.SetAttr(c, o, &SetAttr{Mask: SetSize}); err != nil {
@@ -130,10 +130,14 @@ func (i *Inode) StreamsOpen() bool {
 
 // StreamName is the name of the stream that is open; "" if that has none any more.
 func (o *Open) StreamName() string {
-	s := o.inode
-	if !s.stream {
+	if !o.inode.stream {
 		return ""
 	}
+	return o.inode.streamName()
+}
+
+// streamName is called without a lock.
+func (s *Inode) streamName() string {
 	s.home.mu.RLock()
 	defer s.home.mu.RUnlock()
 	if s.home.x != nil {
@@ -219,17 +223,17 @@ func (s *Inode) orphaned() {
 // removeStream takes a stream away after its last open has been closed.
 func (i *Inode) removeStream(s *Inode) {
 	i.mu.Lock()
-	gone := false
+	name := "" // no stream's
 	if i.x != nil {
 		if n := slices.IndexFunc(i.x.streams, func(t stream) bool { return t.inode == s }); n >= 0 {
+			name = i.x.streams[n].name
 			i.dropStream(n)
 			i.begin(now())
-			gone = true
 		}
 	}
 	i.mu.Unlock()
-	if gone {
-		i.changed(WatchStreamName)
+	if name != "" {
+		i.streamChanged(WatchStreamName, WatchStreamRemoved, name)
 	}
 }
 

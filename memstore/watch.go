@@ -13,11 +13,17 @@ type WatchMask uint16
 const (
 	WatchName  WatchMask = 1 << iota // a name of anything but a directory
 	WatchDir                         // a directory's name
-	WatchAttr                        // mode, times
-	WatchWrite                       // data and size
-	WatchOwner                       // owner and group
+	WatchAttr                        // mode, attributes that only SMB knows
+	WatchAtime                       // set, not moved by a read
+	WatchMtime                       // likewise
+	WatchBtime
+	WatchWrite // data
+	WatchSize
+	WatchOwner // owner, group and mode: who may do what
 	WatchXattr
-	WatchStreamName // a stream's name
+	WatchStreamName
+	WatchStreamWrite
+	WatchStreamSize
 )
 
 // WatchAction is what happened to a name.
@@ -30,28 +36,37 @@ const (
 	WatchModified
 	WatchRenamedFrom
 	WatchRenamedTo
+	WatchStreamAdded
+	WatchStreamRemoved
+	WatchStreamModified
 )
 
 // WatchEvent is one change below a watched directory.
 type WatchEvent struct {
 	Action WatchAction
 	Path   string // from the watched directory, '/' between names
+	Stream string // of that file, or ""
 }
 
-// watchQueue is how many events a watch keeps that nobody took.
-const watchQueue = 1024
+// A watch keeps so many events that nobody took, and bytes of their names.
+const (
+	watchQueue = 1024
+	watchBytes = 128 << 10
+)
 
 // Watch collects changes below one directory until it is closed.
 type Watch struct {
 	dir       *Inode
 	mask      WatchMask
 	recursive bool
-	ready     chan struct{}
 
 	mu       sync.Mutex
-	events   []WatchEvent // (mu)
-	overflow bool         // (mu) events were lost
-	ended    bool         // (mu) closed, or the directory is gone
+	events   []WatchEvent    // (mu)
+	bytes    int             // (mu) of their names
+	overflow bool            // (mu) events were lost
+	ended    bool            // (mu) closed, or the directory is gone
+	waiting  []chan struct{} // (mu) of those who wait, the oldest first
+	woken    bool            // (mu) one of them was told, and has not come yet
 }
 
 // Watch begins to collect changes of the directory's entries, or of the whole
@@ -65,7 +80,7 @@ func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
 	if d.typ != TypeDir {
 		return nil, ErrNotDir
 	}
-	w := &Watch{dir: d, mask: mask, recursive: recursive, ready: make(chan struct{}, 1)}
+	w := &Watch{dir: d, mask: mask, recursive: recursive}
 	x := d.extra()
 	x.watches = append(x.watches, w)
 	d.s.watches.Add(1)
@@ -75,8 +90,44 @@ func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
 	return w, nil
 }
 
-// Ready has a value when events may wait, or the watch ended.
-func (w *Watch) Ready() <-chan struct{} { return w.ready }
+// Wait returns a channel that is closed when there may be events, or the watch
+// has ended. Of several who wait only the first gets the next events; who does not
+// wait any more says so by Leave.
+func (w *Watch) Wait() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := make(chan struct{})
+	w.waiting = append(w.waiting, c)
+	if w.ended || w.overflow || len(w.events) > 0 {
+		w.wake()
+	}
+	return c
+}
+
+// Leave gives up a wait.
+func (w *Watch) Leave(c <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := slices.IndexFunc(w.waiting, func(v chan struct{}) bool { return v == c })
+	if n >= 0 {
+		w.waiting = slices.Delete(w.waiting, n, n+1)
+		return
+	}
+	w.woken = false // it was this one's turn
+	if w.overflow || len(w.events) > 0 {
+		w.wake()
+	}
+}
+
+// wake wakes who has waited longest, and all when there will be no more. Called
+// with w.mu held.
+func (w *Watch) wake() {
+	for len(w.waiting) > 0 && (w.ended || !w.woken) {
+		close(w.waiting[0])
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+		w.woken = true
+	}
+}
 
 // Take returns the events since the last call. overflow says that more came
 // than a watch keeps, and all are lost: the directory has to be listed again.
@@ -84,8 +135,9 @@ func (w *Watch) Ready() <-chan struct{} { return w.ready }
 func (w *Watch) Take() (events []WatchEvent, overflow, ended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.woken = false
 	events, overflow = w.events, w.overflow
-	w.events, w.overflow = nil, false
+	w.events, w.bytes, w.overflow = nil, 0, false
 	return events, overflow, w.ended
 }
 
@@ -112,54 +164,90 @@ func (w *Watch) end() {
 	if w.recursive {
 		w.dir.s.recursive.Add(-1)
 	}
-	close(w.ready) // for all who wait
+	w.wake()
 }
 
-func (w *Watch) wake() {
-	select {
-	case w.ready <- struct{}{}:
-	default:
-	}
-}
-
-func (w *Watch) add(e WatchEvent) {
+// add keeps events of what is called name, and wakes who waits when all are there.
+func (w *Watch) add(name string, events []WatchEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.ended || w.overflow:
-		return
-	case len(w.events) == watchQueue:
-		w.events, w.overflow = nil, true
-	default:
-		e.Path = strings.Clone(e.Path) // it may be a part of the caller's buffer
-		w.events = append(w.events, e)
+	for _, e := range events {
+		e.Path = name + e.Path
+		switch {
+		case w.ended || w.overflow:
+			return
+		case len(w.events) > 0 && w.events[len(w.events)-1] == e:
+			continue // a file that is written to, over and over
+		case len(w.events) == watchQueue, w.bytes+len(e.Path)+len(e.Stream) > watchBytes:
+			w.events, w.bytes, w.overflow = nil, 0, true
+		default:
+			// They may be parts of the caller's buffer.
+			e.Path, e.Stream = strings.Clone(e.Path), strings.Clone(e.Stream)
+			w.events = append(w.events, e)
+			w.bytes += len(e.Path) + len(e.Stream)
+		}
 	}
 	w.wake()
 }
 
 // watched is the kinds of changes that a is.
-func (a *SetAttr) watched() WatchMask {
-	var m WatchMask
-	if a.Mask&SetSize != 0 {
-		m |= WatchWrite
-	}
-	if a.Mask&(SetUID|SetGID) != 0 {
-		m |= WatchOwner
-	}
-	if a.Mask&^(SetSize|SetUID|SetGID|SetGuard|SetLocked) != 0 {
-		m |= WatchAttr
+func (a *SetAttr) watched() (m WatchMask) {
+	for _, k := range [...]struct {
+		set  SetMask
+		mask WatchMask
+	}{
+		{SetSize, WatchWrite | WatchSize},
+		{SetUID | SetGID, WatchOwner},
+		{SetMode, WatchAttr | WatchOwner},
+		{SetDOS, WatchAttr},
+		{SetAtime | SetAtimeNow, WatchAtime},
+		{SetMtime | SetMtimeNow, WatchMtime},
+		{SetBtime, WatchBtime},
+	} {
+		if a.Mask&k.set != 0 {
+			m |= k.mask
+		}
 	}
 	return m
+}
+
+// watched is the kinds of changes that a change of data is.
+func (ch *Changed) watched() WatchMask {
+	if ch.Before.Size == ch.After.Size {
+		return WatchWrite
+	}
+	return WatchWrite | WatchSize
 }
 
 // changed tells the watches of the directory that has the inode. Called
 // without a lock.
 func (i *Inode) changed(mask WatchMask) {
+	switch {
+	case i.s.watches.Load() == 0:
+	case !i.stream:
+		if d, name := i.lastName(); d != nil {
+			d.notify(mask, WatchEvent{Action: WatchModified, Path: name})
+		}
+	default:
+		m := WatchMask(0)
+		if mask&WatchWrite != 0 {
+			m |= WatchStreamWrite
+		}
+		if mask&WatchSize != 0 {
+			m |= WatchStreamSize
+		}
+		i.home.streamChanged(m, WatchStreamModified, i.streamName())
+	}
+}
+
+// streamChanged tells the watches of the directory that has the inode of one of its
+// streams.
+func (i *Inode) streamChanged(mask WatchMask, action WatchAction, stream string) {
 	if i.s.watches.Load() == 0 {
 		return
 	}
 	if d, name := i.lastName(); d != nil {
-		d.notify(name, mask, WatchModified)
+		d.notify(mask, WatchEvent{action, name, stream})
 	}
 }
 
@@ -171,18 +259,24 @@ func (i *Inode) named() WatchMask {
 	return WatchName
 }
 
-// notify tells the watches on d and those on trees that hold it. Called
-// without a lock.
-func (d *Inode) notify(name string, mask WatchMask, action WatchAction) {
+// notify tells the watches on d and those on trees that hold it of events, which
+// nobody sees one without the other. Called without a lock.
+func (d *Inode) notify(mask WatchMask, events ...WatchEvent) {
+	d.notifyUnless(0, mask, events...)
+}
+
+// notifyUnless is notify without those who watch for what else has happened.
+func (d *Inode) notifyUnless(other, mask WatchMask, events ...WatchEvent) {
 	if d.s.watches.Load() == 0 {
 		return
 	}
+	dir := ""
 	for direct := true; direct || d.s.recursive.Load() > 0; direct = false {
 		d.mu.RLock()
 		if d.x != nil {
 			for _, w := range d.x.watches {
-				if w.mask&mask != 0 && (direct || w.recursive) {
-					w.add(WatchEvent{action, name})
+				if w.mask&mask != 0 && w.mask&other == 0 && (direct || w.recursive) {
+					w.add(dir, events)
 				}
 			}
 		}
@@ -191,6 +285,6 @@ func (d *Inode) notify(name string, mask WatchMask, action WatchAction) {
 		if up == nil {
 			return
 		}
-		d, name = up, called+"/"+name
+		d, dir = up, called+"/"+dir
 	}
 }

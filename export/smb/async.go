@@ -50,7 +50,7 @@ func (r *request) park() (moved bool, err error) {
 	}
 	id := c.s.ids.Add(1)
 	q := &request{c: c, w: new(wire.Writer), chain: r.chain, h: r.h, cmd: r.cmd, s: r.s, t: r.t,
-		ready: r.ready, wait: r.wait, again: true, async: id, signed: r.signed, begun: r.begun}
+		ready: r.ready, wait: r.wait, watch: r.watch, again: true, async: id, signed: r.signed, begun: r.begun}
 	q.begin, q.signer = -1, nil
 	q.msg = append([]byte(nil), r.msg...)
 	q.rest = nil
@@ -90,7 +90,10 @@ func (r *request) giveUp() {
 	if r.wait != nil {
 		r.wait.Cancel()
 	}
-	r.ready, r.wait = nil, nil
+	if r.watch != nil {
+		r.watch.Leave(r.ready)
+	}
+	r.ready, r.wait, r.watch = nil, nil, nil
 }
 
 // cutReply takes back what beginReply has begun.
@@ -141,7 +144,7 @@ func (p *pending) run() {
 	for status == wire.StatusPending {
 		select {
 		case <-r.ready:
-			r.ready, r.wait = nil, nil
+			r.ready, r.wait, r.watch = nil, nil, nil
 			r.beginReply()
 			if status = r.execute(); status == wire.StatusPending {
 				r.cutReply()

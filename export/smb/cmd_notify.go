@@ -9,8 +9,9 @@ import (
 )
 
 // notify is CHANGE_NOTIFY, MS-SMB2 section 3.3.5.19 and MS-FSA section 2.1.5.11. The
-// first request of an open says what is watched; what changes from then on is kept
-// until it is asked for.
+// first request of an open says what is watched, and how much is told at once (as
+// MS-CIFS section 3.3.5.59.4 has it); what changes from then on is kept until it is
+// asked for. Requests that wait are answered in their order.
 func (r *request) notify() wire.Status {
 	var q wire.NotifyRequest
 	if !q.Decode(r.msg) || int64(q.MaxOut) > int64(r.c.maxIO()) || !r.paid(int(q.MaxOut)) {
@@ -30,7 +31,7 @@ func (r *request) notify() wire.Status {
 		if err != nil {
 			return r.status(err)
 		}
-		f.watch = w
+		f.watch, f.watchMax = w, q.MaxOut
 	}
 	events, overflow, ended := f.watch.Take()
 	switch {
@@ -38,7 +39,7 @@ func (r *request) notify() wire.Status {
 		return r.noChanges(wire.StatusNotifyEnumDir)
 	case len(events) > 0:
 		at := wire.BeginBuffer(r.w)
-		if r.w.B = appendEvents(r.w.B, events); len(r.w.B)-at > int(q.MaxOut) {
+		if r.w.B = appendEvents(r.w.B, events); len(r.w.B)-at > int(min(q.MaxOut, f.watchMax)) {
 			// The client lists the directory instead.
 			r.w.B = r.w.B[:at-wire.BufferSize]
 			return r.noChanges(wire.StatusNotifyEnumDir)
@@ -48,7 +49,7 @@ func (r *request) notify() wire.Status {
 	case ended, f.inode.Doomed(): // before it was watched
 		return wire.StatusDeletePending
 	}
-	r.ready = f.watch.Ready()
+	r.ready, r.watch = f.watch.Wait(), f.watch
 	return wire.StatusPending
 }
 
@@ -61,10 +62,7 @@ func (r *request) noChanges(status wire.Status) wire.Status {
 // appendEvents appends changes, FILE_NOTIFY_INFORMATION of MS-FSCC section 2.7.1.
 func appendEvents(b []byte, events []memstore.WatchEvent) []byte {
 	last := -1
-	for k, e := range events {
-		if k > 0 && e == events[k-1] {
-			continue // a file that is written to, over and over
-		}
+	for _, e := range events {
 		if last >= 0 {
 			for len(b)%4 != last%4 {
 				b = append(b, 0)
@@ -81,6 +79,9 @@ func appendEvents(b []byte, events []memstore.WatchEvent) []byte {
 			}
 			b = appendName(b, part)
 		}
+		if e.Stream != "" {
+			b = wire.AppendUTF16(b, ":"+e.Stream)
+		}
 		binary.LittleEndian.PutUint32(b[last+8:], uint32(len(b)-last-12))
 	}
 	return b
@@ -94,12 +95,16 @@ func watchMask(filter uint32) (m memstore.WatchMask) {
 	}{
 		{wire.FilterFileName, memstore.WatchName},
 		{wire.FilterDirName, memstore.WatchDir},
-		{wire.FilterAttributes, memstore.WatchAttr | memstore.WatchOwner},
-		{wire.FilterSize, memstore.WatchWrite},
-		{wire.FilterWrite, memstore.WatchWrite | memstore.WatchAttr},
-		{wire.FilterAccess | wire.FilterCreation, memstore.WatchAttr},
+		{wire.FilterAttributes, memstore.WatchAttr},
+		{wire.FilterSize, memstore.WatchSize},
+		{wire.FilterWrite, memstore.WatchWrite | memstore.WatchMtime},
+		{wire.FilterAccess, memstore.WatchAtime},
+		{wire.FilterCreation, memstore.WatchBtime},
 		{wire.FilterEA, memstore.WatchXattr},
-		{wire.FilterSecurity, memstore.WatchOwner | memstore.WatchAttr},
+		{wire.FilterSecurity, memstore.WatchOwner},
+		{wire.FilterStreamName, memstore.WatchStreamName},
+		{wire.FilterStreamSize, memstore.WatchStreamSize},
+		{wire.FilterStreamData, memstore.WatchStreamWrite},
 	} {
 		if filter&f.bits != 0 {
 			m |= f.mask

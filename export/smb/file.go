@@ -23,6 +23,7 @@ type file struct {
 
 	deleteOnClose bool
 	watch         *memstore.Watch  // of CHANGE_NOTIFY, once it was asked for
+	watchMax      uint32           // bytes that are told at once
 	position      uint64           // kept for the client, who asks for it
 	frozen        memstore.SetMask // times that changes by this file leave as they are
 	nextEA        int              // how many extended attributes were listed

@@ -108,7 +108,10 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 	if !strings.Contains(text, ":") {
 		text = strings.ReplaceAll(text, "/", `\`) // as Samba does
 	}
-	parts := strings.Split(text, `\`)
+	parts, status := foldDots(strings.Split(text, `\`))
+	if status != wire.StatusOK || len(parts) == 0 {
+		return path{inode: root}, status
+	}
 	last := len(parts) - 1
 	leaf, stream, data, status := cutStream(parts[last])
 	if status != wire.StatusOK {
@@ -172,6 +175,27 @@ func (r *request) lookup(dir *memstore.Inode, name string) (i *memstore.Inode, s
 	return i, stored, err
 }
 
+// foldDots takes ".." and the part before it out of a path, whatever that is, as
+// Windows and Samba do. There is nothing above a share's root.
+func foldDots(parts []string) ([]string, wire.Status) {
+	kept := parts[:0]
+	for _, part := range parts {
+		if part != ".." {
+			kept = append(kept, part)
+			continue
+		}
+		up := len(kept) - 1
+		if up < 0 {
+			return nil, wire.StatusPathSyntaxBad
+		}
+		if status := checkPart(kept[up]); status != wire.StatusOK {
+			return nil, status
+		}
+		kept = kept[:up]
+	}
+	return kept, wire.StatusOK
+}
+
 // cutStream takes a stream's name, "name:stream:type", off the last part of a path.
 // data says that there is one, if only that of the file's data: "name::$DATA".
 func cutStream(part string) (leaf, stream string, data bool, status wire.Status) {
@@ -190,9 +214,7 @@ func cutStream(part string) (leaf, stream string, data bool, status wire.Status)
 // checkPart tells whether a part of a path can be a name.
 func checkPart(part string) wire.Status {
 	switch {
-	case part == "..":
-		return wire.StatusPathSyntaxBad
-	case part == "" || part == ".":
+	case part == "" || part == "." || part == "..":
 		return wire.StatusNameInvalid
 	case strings.ContainsFunc(part, func(c rune) bool { return c < 0x20 || strings.ContainsRune(`"*/:<>?|`, c) }):
 		return wire.StatusNameInvalid

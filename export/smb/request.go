@@ -33,8 +33,9 @@ type request struct {
 	// What a command sets that ends with StatusPending: it is executed again once
 	// ready has been closed, or a value was taken from it.
 	ready <-chan struct{}
-	wait  *memstore.Wait // where ready comes from there
-	again bool           // this is not the first time
+	wait  *memstore.Wait  // where ready comes from there
+	watch *memstore.Watch // likewise
+	again bool            // this is not the first time
 
 	fatal error         // the connection has to end
 	delay time.Duration // before the reply is sent
@@ -132,7 +133,7 @@ func (r *request) next() error {
 	r.msg = msg
 	r.count++
 	r.s, r.t, r.cmd = nil, nil, nil
-	r.ready, r.wait, r.again = nil, nil, false
+	r.ready, r.wait, r.watch, r.again = nil, nil, nil, false
 	r.fatal, r.delay = nil, 0
 	r.errorData, r.body, r.async, r.signed, r.hash = nil, false, 0, false, nil
 	if int(r.h.Command) < len(commands) {
@@ -267,7 +268,7 @@ func (r *request) execute() (status wire.Status) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.dropPages()
-			r.ready, r.wait = nil, nil
+			r.ready, r.wait, r.watch = nil, nil, nil
 			r.c.count.panics.Add(1)
 			r.c.s.log.Error("request failed", "command", r.cmd.name, "peer", r.c.peer, "panic", p, "stack", string(debug.Stack()))
 			status = wire.StatusInternalError
