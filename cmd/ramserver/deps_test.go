@@ -37,11 +37,12 @@ var mayImport = map[string][]string{
 		"github.com/willscott/go-nfs/...", "github.com/go-git/go-billy/v5/..."},
 	"export/nfs/bench": {"memstore/...", "export/...", "golang.org/x/sys/...", "github.com/..."},
 
-	"export/smb/wire":  {},
-	"export/smb/ntlm":  {"golang.org/x/crypto/..."},
-	"export/smb":       {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
-	"export/smb/client": {"export/smb/wire", "export/smb/ntlm"},
-	"export/smb/bench": {"export/smb/wire", "export/smb/client", "golang.org/x/sys/...", "github.com/hirochachacha/go-smb2"},
+	"export/smb/wire":           {},
+	"export/smb/ntlm":           {"golang.org/x/crypto/..."},
+	"export/smb":                {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
+	"export/smb/client":         {"export/smb/wire", "export/smb/ntlm"},
+	"export/smb/internal/samba": {},
+	"export/smb/bench":          {"export/smb/internal/samba", "export/smb/wire", "export/smb/client", "golang.org/x/sys/...", "github.com/hirochachacha/go-smb2"},
 
 	// Plans know nothing of the store.
 	"loopback":        {"golang.org/x/sys/..."},

@@ -138,21 +138,27 @@ func TestSmbclient(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "in"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct {
+	type how struct {
 		name    string
 		options []string
 		config  func(*Config)
-	}{
-		{"plain", nil, func(c *Config) { c.Signing = Enabled }},
-		{"signed", []string{"--client-protection=sign"}, nil},
-		{"encrypted", []string{"--client-protection=encrypt"}, nil},
-		{"encryption required", nil, func(c *Config) { c.Encryption = Required }},
-		{"2.0.2", []string{"-m", "SMB2_02"}, nil},
-		{"2.1", []string{"-m", "SMB2_10"}, nil},
-		{"3.0", []string{"-m", "SMB3_00"}, nil},
-		{"3.0 encrypted", []string{"-m", "SMB3_00", "--client-protection=encrypt"}, nil},
-		{"3.0.2", []string{"-m", "SMB3_02"}, nil},
-	} {
+	}
+	plain := func(c *Config) { c.Signing = Enabled }
+	hows := []how{{"encryption required", nil, func(c *Config) { c.Encryption = Required }}}
+	for _, dialect := range []string{"SMB2_02", "SMB2_10", "SMB3_00", "SMB3_02", "SMB3_11"} {
+		hows = append(hows, how{dialect + " plain", []string{"-m", dialect, "--client-protection=off"}, plain},
+			how{dialect + " signed", []string{"-m", dialect, "--client-protection=sign"}, nil})
+		if dialect >= "SMB3" {
+			hows = append(hows, how{dialect + " encrypted", []string{"-m", dialect, "--client-protection=encrypt"}, nil})
+		}
+	}
+	for _, x := range []string{"HMAC-SHA256", "AES-128-CMAC", "AES-128-GMAC"} {
+		hows = append(hows, how{x, []string{"--client-protection=sign", "--option=client smb3 signing algorithms=" + x}, nil})
+	}
+	for _, x := range []string{"AES-128-CCM", "AES-128-GCM", "AES-256-CCM", "AES-256-GCM"} {
+		hows = append(hows, how{x, []string{"--client-protection=encrypt", "--option=client smb3 encryption algorithms=" + x}, nil})
+	}
+	for _, tt := range hows {
 		t.Run(tt.name, func(t *testing.T) {
 			_, addr := newServer(t, tt.config)
 			_, port, _ := net.SplitHostPort(addr)

@@ -5,11 +5,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"ramserver/export/smb/internal/samba"
+	"ramserver/memstore"
 )
 
 // tortureSuites are the suites of smbtorture that have to pass, as
@@ -91,6 +97,171 @@ var tortureSuites = []struct {
 
 // TestTorture runs Samba's tests of a server.
 func TestTorture(t *testing.T) {
+	program := smbtorture(t)
+	allowed, err := allowedFailures("testdata/torture.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, required := newServer(t, nil)
+	// The suite scan cannot sign what it makes up.
+	_, enabled := newServer(t, func(c *Config) { c.Signing = Enabled })
+	before := holdings(t, s)
+	prepareTorture(t, required)
+	ran := 0
+	for _, suite := range tortureSuites {
+		t.Run(suite.name, func(t *testing.T) {
+			ran++
+			addr := required
+			if suite.name == "scan" {
+				addr = enabled
+			}
+			for name, r := range torture(t, program, suite.name, suite.timeout, addr, "user%pass") {
+				a, known := allowed[name]
+				delete(allowed, name)
+				switch {
+				case r.skipped() && !known:
+					t.Logf("%s: %s", name, r.text) // the test has found out what the server does not have
+				case r.passed && known:
+					t.Errorf("%s passes: take it out of the list of allowed failures", name)
+				case !r.passed && !known:
+					t.Errorf("%s: %s", name, r.text)
+				case !r.passed:
+					t.Logf("%s fails, as allowed: %s", name, a.reason)
+				}
+			}
+		})
+	}
+	if !t.Failed() && len(allowed) > 0 && ran == len(tortureSuites) {
+		t.Errorf("allowed to fail, and not run: %v", allowed)
+	}
+	if after := holdings(t, s); after != before {
+		t.Errorf("the clients are gone and have left something: %+v, before %+v", after, before)
+	}
+}
+
+// holding is what a server has for its clients.
+type holding struct {
+	conns, sessions int
+	store           memstore.Statfs
+}
+
+// holdings waits until the clients are gone, removes all files and counts the rest:
+// what is open, locked or watched of a file keeps it.
+func holdings(t *testing.T, s *Server) (h holding) {
+	t.Helper()
+	share := s.cfg.Exports.ByName("share")
+	for range 1000 {
+		s.mu.Lock()
+		h.conns, h.sessions = len(s.conns), len(s.sessions)
+		s.mu.Unlock()
+		if h.conns+h.sessions == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	empty(t, share.Root)
+	if err := share.Store.Check(); err != nil {
+		t.Error(err)
+	}
+	h.store = share.Store.Statfs()
+	return h
+}
+
+// empty removes all that is in a directory.
+func empty(t *testing.T, d *memstore.Inode) {
+	t.Helper()
+	buf := make([]memstore.DirEntry, 100)
+	for {
+		n, _, err := d.ReadDir(memstore.Root(), 0, buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+		for _, e := range buf[:n] {
+			if e.Inode.Type() == memstore.TypeDir {
+				empty(t, e.Inode)
+			}
+			if _, err := d.Remove(memstore.Root(), e.Name, memstore.RemoveAny); err != nil {
+				t.Fatalf("%s: %v", e.Name, err)
+			}
+		}
+	}
+}
+
+// TestTortureBesideSamba compares with Samba's own server, which grants no oplocks
+// and leases either: what that passes, ours does, but for what the list of allowed
+// failures says so of.
+func TestTortureBesideSamba(t *testing.T) {
+	if os.Getenv("KERNEL_ALL") == "" {
+		t.Skip("takes twice as long as TestTorture: set KERNEL_ALL")
+	}
+	program := smbtorture(t)
+	allowed, err := allowedFailures("testdata/torture.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "torture")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	port, err := samba.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := samba.Config{Dir: filepath.Join(dir, "smbd"), Files: filepath.Join(dir, "files"), Share: "share", User: "root", Password: "pass", Port: port,
+		Options: []string{"vfs objects = streams_xattr"}}
+	for _, d := range []string{c.Dir, c.Files} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	smbd, err := samba.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { samba.Stop(smbd) })
+	_, required := newServer(t, nil)
+	_, enabled := newServer(t, func(c *Config) { c.Signing = Enabled })
+	prepareTorture(t, required)
+	if err := os.WriteFile(filepath.Join(c.Files, "testfile"), make([]byte, 20000), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, suite := range tortureSuites {
+		t.Run(suite.name, func(t *testing.T) {
+			addr := required
+			if suite.name == "scan" {
+				addr = enabled
+			}
+			theirs := torture(t, program, suite.name, suite.timeout, fmt.Sprintf("127.0.0.1:%d", port), "root%pass")
+			ours := torture(t, program, suite.name, suite.timeout, addr, "user%pass")
+			var passed, theyPassed int
+			for _, name := range slices.Sorted(maps.Keys(ours)) {
+				o, s := ours[name], theirs[name]
+				if o.passed {
+					passed++
+				}
+				if s.passed {
+					theyPassed++
+				}
+				below := s.passed && !o.passed
+				switch {
+				case below && !allowed[name].below:
+					t.Errorf("%s: smbd passes, ours: %s", name, o.text)
+				case !below && allowed[name].below:
+					t.Errorf("%s: not below smbd: %t, %s", name, o.passed, s.text)
+				case o.passed != s.passed || !o.passed:
+					t.Logf("%s: ours %t, smbd %t %.120s", name, o.passed, s.passed, s.text)
+				}
+			}
+			t.Logf("ours %d, smbd %d, of %d", passed, theyPassed, len(ours))
+		})
+	}
+}
+
+func smbtorture(t *testing.T) (program string) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
@@ -101,66 +272,50 @@ func TestTorture(t *testing.T) {
 		}
 		t.Skip("smbtorture is not installed (Debian's samba-testsuite)")
 	}
-	allowed, err := allowedFailures("testdata/torture.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, required := newServer(t, nil)
-	// The suite scan cannot sign what it makes up.
-	_, enabled := newServer(t, func(c *Config) { c.Signing = Enabled })
-	// Some want a file that is there.
-	c := user(t, required, nil)
+	return program
+}
+
+// prepareTorture makes a file that some tests want to be there.
+func prepareTorture(t *testing.T, addr string) {
+	c := user(t, addr, nil)
 	id := c.create("testfile")
 	c.send(c.writeMessage(id, 0, make([]byte, 20000)))
 	c.one()
 	c.nc.Close()
-	ran := 0
-	for _, suite := range tortureSuites {
-		t.Run(suite.name, func(t *testing.T) {
-			ran++
-			addr := required
-			if suite.name == "scan" {
-				addr = enabled
-			}
-			host, port, _ := strings.Cut(addr, ":")
-			ctx, cancel := context.WithTimeout(t.Context(), suite.timeout)
-			defer cancel()
-			out, err := exec.CommandContext(ctx, program, "//"+host+"/share", "-p", port, "-U", "user%pass", "--format=subunit",
-				"--option=torture:progress=no", "--option=torture:timelimit=1", "--option=torture:filename=testfile",
-				"--option=torture:offset=0", "--option=torture:beyond_final_zero=4096", "smb2."+suite.name).CombinedOutput()
-			results := parseSubunit(out)
-			for _, r := range results {
-				name := strings.TrimSuffix(suite.name, "."+r.name) + "." + r.name
-				reason, known := allowed[name]
-				delete(allowed, name)
-				switch {
-				case strings.HasPrefix(r.text, "skip") && !known:
-					t.Logf("%s: %s", name, r.text) // the test has found out what the server does not have
-				case r.passed && known:
-					t.Errorf("%s passes: take it out of the list of allowed failures", name)
-				case !r.passed && !known:
-					t.Errorf("%s: %s", name, r.text)
-				case !r.passed:
-					t.Logf("%s fails, as allowed: %s", name, reason)
-				}
-			}
-			if len(results) == 0 {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-	if !t.Failed() && len(allowed) > 0 && ran == len(tortureSuites) {
-		t.Errorf("allowed to fail, and not run: %v", allowed)
-	}
 }
 
-// allowedFailures reads lines of a test's name and the reason why it may fail.
-func allowedFailures(path string) (map[string]string, error) {
+// torture runs a suite and returns what became of its tests.
+func torture(t *testing.T, program, suite string, timeout time.Duration, addr, user string) map[string]tortureResult {
+	host, port, _ := strings.Cut(addr, ":")
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "//"+host+"/share", "-p", port, "-U", user, "--format=subunit",
+		"--option=torture:progress=no", "--option=torture:timelimit=1", "--option=torture:win7=yes", "--option=torture:filename=testfile",
+		"--option=torture:offset=0", "--option=torture:beyond_final_zero=4096", "smb2."+suite).CombinedOutput()
+	results := make(map[string]tortureResult)
+	for _, r := range parseSubunit(out) {
+		results[strings.TrimSuffix(suite, "."+r.name)+"."+r.name] = r
+	}
+	if len(results) == 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return results
+}
+
+// allowance says why a test may fail.
+type allowance struct {
+	reason string
+	below  bool // smbd passes it
+}
+
+// allowedFailures reads lines of a test's name and the reason why it may fail, which
+// begins with "smbd passes: " if that does.
+func allowedFailures(path string) (map[string]allowance, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	allowed := make(map[string]string)
+	allowed := make(map[string]allowance)
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -170,7 +325,8 @@ func allowedFailures(path string) (map[string]string, error) {
 		if reason = strings.TrimSpace(reason); reason == "" {
 			return nil, fmt.Errorf("%s: %s without a reason", path, name)
 		}
-		allowed[name] = reason
+		reason, below := strings.CutPrefix(reason, "smbd passes: ")
+		allowed[name] = allowance{reason, below}
 	}
 	return allowed, nil
 }
@@ -181,6 +337,8 @@ type tortureResult struct {
 	passed bool
 	text   string
 }
+
+func (r *tortureResult) skipped() bool { return strings.HasPrefix(r.text, "skip") }
 
 func parseSubunit(out []byte) (results []tortureResult) {
 	s := bufio.NewScanner(bytes.NewReader(out))

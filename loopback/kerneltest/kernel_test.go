@@ -451,7 +451,7 @@ func TestSMB(t *testing.T) {
 	} {
 		t.Run(strings.NewReplacer("vers=", "", ",", "").Replace(c.options), func(t *testing.T) {
 			signing := "required"
-			if !strings.Contains(c.options, "s") {
+			if !strings.Contains(c.options, ",s") {
 				signing = "enabled"
 			}
 			n := newNetwork(t)

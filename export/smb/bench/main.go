@@ -11,6 +11,10 @@
 // encrypted. What github.com/hirochachacha/go-smb2 gets is measured too. CPU time is
 // the server's, with all its processes. A ratio is the median of the ratios of single
 // rounds.
+//
+// With -torture it measures what a run of smbtorture leaves behind instead: the
+// best round after it beside the best one before it. Samba's server, which was left
+// alone, tells how far the machine is to be believed.
 package main
 
 import (
@@ -27,15 +31,17 @@ import (
 
 // options are the flags.
 type options struct {
-	rounds int
-	match  *regexp.Regexp
-	bulk   int64
+	rounds  int
+	match   *regexp.Regexp
+	bulk    int64
+	torture bool
 }
 
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 5, "`number` of measured rounds")
 	flag.Int64Var(&o.bulk, "bulk", 512, "`MiB` of a put and get")
+	flag.BoolVar(&o.torture, "torture", false, "compare the speed after a run of smbtorture with that before it")
 	match := flag.String("ops", ".", "`regexp` of operations to run")
 	flag.Parse()
 	var err error
@@ -80,36 +86,21 @@ func run(o options) error {
 	defer ours.stop()
 
 	fmt.Printf("goos: %s\ngoarch: %s\npkg: ramserver/export/smb/bench\n", runtime.GOOS, runtime.GOARCH)
-	results := map[string]map[*server][]sample{}
-	all := slices.Concat(ops, goOps, bulkOps(dir, o.bulk))
-	for round := range o.rounds + 1 {
-		for i, op := range all {
-			// remove takes away what create has made.
-			if made, of, ok := strings.Cut(op.name, "create"); !o.match.MatchString(op.name) && !(ok && made == "" && o.match.MatchString("remove"+of)) {
-				continue
-			}
-			for _, s := range []*server{smbd, ours} {
-				got, err := s.measure(&all[i])
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", s.name, op.name, err)
-				}
-				if round == 0 {
-					continue // a warm-up
-				}
-				fmt.Printf("BenchmarkSMB/%s/%s 1 %d ns/op %d cpu-ns/op\n", op.name, s.name, got.wall, got.cpu)
-				if results[op.name] == nil {
-					results[op.name] = map[*server][]sample{}
-				}
-				results[op.name][s] = append(results[op.name][s], got)
-			}
-		}
+	all := slices.DeleteFunc(slices.Concat(ops, goOps, bulkOps(dir, o.bulk)), func(op op) bool {
+		// remove takes away what create has made.
+		made, of, ok := strings.Cut(op.name, "create")
+		return !o.match.MatchString(op.name) && !(ok && made == "" && o.match.MatchString("remove"+of))
+	})
+	results, err := measure(all, []*server{smbd, ours}, o.rounds)
+	if err != nil {
+		return err
+	}
+	if o.torture {
+		return afterTorture(all, smbd, ours, results, o.rounds)
 	}
 	fmt.Println()
 	for _, op := range all {
 		r := results[op.name]
-		if r == nil {
-			continue
-		}
 		for _, s := range []*server{smbd, ours} {
 			fmt.Printf("%-14s %-10s %12.1f %s/s %10.2f us CPU\n", op.name, s.name,
 				1e9/median(r[s], func(i int) float64 { return float64(r[s][i].wall) }), op.unit,
@@ -120,7 +111,7 @@ func run(o options) error {
 	met, asked := 0, 0
 	for _, op := range all {
 		r := results[op.name]
-		if r == nil || op.speed == 0 {
+		if op.speed == 0 {
 			continue
 		}
 		speed := median(r[ours], func(i int) float64 { return float64(r[smbd][i].wall) / float64(r[ours][i].wall) })
@@ -145,6 +136,30 @@ func run(o options) error {
 	}
 	fmt.Printf("%d of %d bars met\n", met, asked)
 	return nil
+}
+
+// measure runs every operation in every round, against the servers in turn.
+func measure(all []op, servers []*server, rounds int) (map[string]map[*server][]sample, error) {
+	results := map[string]map[*server][]sample{}
+	for round := range rounds + 1 {
+		for i, op := range all {
+			for _, s := range servers {
+				got, err := s.measure(&all[i])
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", s.name, op.name, err)
+				}
+				if round == 0 {
+					continue // a warm-up
+				}
+				fmt.Printf("BenchmarkSMB/%s/%s 1 %d ns/op %d cpu-ns/op\n", op.name, s.name, got.wall, got.cpu)
+				if results[op.name] == nil {
+					results[op.name] = map[*server][]sample{}
+				}
+				results[op.name][s] = append(results[op.name][s], got)
+			}
+		}
+	}
+	return results, nil
 }
 
 func median(samples []sample, of func(int) float64) float64 {

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ramserver/export/smb/internal/samba"
 )
 
 const (
@@ -32,76 +33,23 @@ type server struct {
 	state    *state // of operations; nil: not connected
 }
 
-// freePort finds a port for a server that cannot choose one.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // startSamba runs smbd with a share of its own below dir.
 func startSamba(dir string) (*server, error) {
-	port, err := freePort()
+	port, err := samba.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	files := filepath.Join(dir, "smbd-files")
-	own := filepath.Join(dir, "smbd")
-	for _, d := range []string{files, own} {
+	s := &server{name: "smbd", port: port, password: "bench-password"}
+	c := samba.Config{Dir: filepath.Join(dir, "smbd"), Files: filepath.Join(dir, "smbd-files"), Share: share, User: user, Password: s.password, Port: port}
+	for _, d := range []string{c.Dir, c.Files} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	conf := filepath.Join(own, "smb.conf")
-	text := fmt.Sprintf(`[global]
-	server role = standalone server
-	smb ports = %d
-	interfaces = 127.0.0.1
-	bind interfaces only = yes
-	private dir = %[2]s
-	lock directory = %[2]s
-	state directory = %[2]s
-	cache directory = %[2]s
-	pid directory = %[2]s
-	ncalrpc dir = %[2]s/ncalrpc
-	log file = %[2]s/log
-	server signing = auto
-	server multi channel support = no
-	oplocks = no
-	level2 oplocks = no
-	smb2 leases = no
-	load printers = no
-	disable spoolss = yes
-[%[3]s]
-	path = %[4]s
-	read only = no
-`, port, own, share, files)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+	if s.cmd, err = samba.Start(c); err != nil {
 		return nil, err
 	}
-	s := &server{name: "smbd", port: port, password: "bench-password"}
-	add := exec.Command("smbpasswd", "-c", conf, "-a", "-s", user)
-	add.Stdin = strings.NewReader(s.password + "\n" + s.password + "\n")
-	if out, err := add.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("smbpasswd: %w: %s", err, bytes.TrimSpace(out))
-	}
-	s.cmd = exec.Command("smbd", "--foreground", "--no-process-group", "--configfile="+conf)
-	s.cmd.Stderr = os.Stderr
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	for range 100 {
-		if c, err := net.Dial("tcp", s.addr()); err == nil {
-			c.Close()
-			return s, nil
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	s.stop()
-	return nil, errors.New("does not answer")
+	return s, nil
 }
 
 // startOurs builds ramserver and runs it.
@@ -118,7 +66,7 @@ func startOurs(dir string) (*server, error) {
 		return nil, fmt.Errorf("user add: %w: %s", err, out)
 	}
 	var err error
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = samba.FreePort(); err != nil {
 		return nil, err
 	}
 	s.cmd = exec.Command(program, "serve", "--state-dir", filepath.Join(dir, "state"), "--size", "4G", "--listen", "127.0.0.1", "--nfs-port", "0", "--portmap", "off",
