@@ -2,13 +2,15 @@ package loopback
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 )
 
 func (p *Plan) darwin(w *Want) {
 	p.Undo, p.Force = []string{"umount", w.Dir}, []string{"umount", "-f", w.Dir}
 	if w.Via == SMB {
-		p.Source = fmt.Sprintf("//%s@%s:%d/%s", w.User, hostInPath(w.Host), w.Port, w.Export)
+		// mount_smbfs(8) takes it for a URL.
+		p.Source = fmt.Sprintf("//%s@%s:%d/%s", url.PathEscape(w.User), hostInPath(w.Host), w.Port, url.PathEscape(w.Export))
 		p.Checks = []Check{{NeedProgram, "mount_smbfs", "it comes with macOS"}}
 		p.Run = []string{"mount_smbfs", p.Source, w.Dir}
 		return

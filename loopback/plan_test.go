@@ -65,6 +65,8 @@ func TestPlans(t *testing.T) {
 			undo: "umount /ramdisk", force: "umount -f /ramdisk"},
 		{name: "macOS, SMB", want: with("darwin", SMB, func(w *Want) { w.Port, w.User = 1445, "me" }), checks: "mount_smbfs",
 			run: "mount_smbfs //me@127.0.0.1:1445/ramdisk /ramdisk", undo: "umount /ramdisk", force: "umount -f /ramdisk"},
+		{name: "macOS, SMB, names that a URL cannot have", want: with("darwin", SMB, func(w *Want) { w.Host, w.Port, w.User, w.Export = "::1", 445, "zoë", "50%?" }), checks: "mount_smbfs",
+			run: "mount_smbfs '//zo%C3%AB@[::1]:445/50%25%3F' /ramdisk", undo: "umount /ramdisk", force: "umount -f /ramdisk"},
 		{name: "macOS, FUSE", want: with("darwin", FUSE, nil), err: "FUSE is for Linux only"},
 
 		{name: "Windows, NFS", want: with("windows", NFS, func(w *Want) { w.Dir, w.Host, w.Bound = "R:", "localhost", true }), checks: "nfsadmin",
@@ -76,6 +78,10 @@ func TestPlans(t *testing.T) {
 			run: `net use R: \\localhost\ramdisk`, undo: "net use R: /delete", force: "net use R: /delete /y"},
 		{name: "Windows, SMB, port 445 taken", want: with("windows", SMB, func(w *Want) { w.Dir, w.Host, w.Port = "R:", "localhost", 1445 }), checks: "26100",
 			run: `net use R: \\localhost\ramdisk /TCPPORT:1445`, undo: "net use R: /delete", force: "net use R: /delete /y"},
+		{name: "Windows, SMB as a user", want: with("windows", SMB, func(w *Want) { w.Dir, w.Host, w.Port, w.User = "R:", "192.168.1.5", 1445, "me" }), checks: "26100",
+			run: `net use R: \\192.168.1.5\ramdisk /user:me /TCPPORT:1445`, undo: "net use R: /delete", force: "net use R: /delete /y"},
+		{name: "Windows, SMB over IPv6", want: with("windows", SMB, func(w *Want) { w.Dir, w.Host, w.Port = "R:", "fe80::1%4", 445 }),
+			run: `net use R: \\fe80--1s4.ipv6-literal.net\ramdisk`, undo: "net use R: /delete", force: "net use R: /delete /y"},
 		{name: "Windows, a folder", want: with("windows", SMB, nil), err: `"/ramdisk": want a drive`},
 
 		{name: "restrictions", want: with("linux", FUSE, func(w *Want) { w.Flags = []string{"ro", "noexec"} }),

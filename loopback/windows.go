@@ -14,7 +14,7 @@ func (p *Plan) windows(w *Want) error {
 	if len(w.Dir) != 2 || w.Dir[1] != ':' || !strings.Contains("ABCDEFGHIJKLMNOPQRSTUVWXYZ", strings.ToUpper(w.Dir[:1])) {
 		return fmt.Errorf("%q: want a drive, as R: is one", w.Dir)
 	}
-	p.Source = `\\` + w.Host + `\` + w.Export
+	p.Source = `\\` + uncHost(w.Host) + `\` + w.Export
 	if w.Via == SMB {
 		p.windowsSMB(w)
 		return nil
@@ -30,8 +30,20 @@ func (p *Plan) windows(w *Want) error {
 	return nil
 }
 
+// uncHost is a host in a path of Windows, where a colon cannot be: an address of IPv6
+// has a name instead, which Windows knows by itself.
+func uncHost(host string) string {
+	if !strings.Contains(host, ":") {
+		return host
+	}
+	return strings.NewReplacer(":", "-", "%", "s").Replace(host) + ".ipv6-literal.net"
+}
+
 func (p *Plan) windowsSMB(w *Want) {
 	p.Run = []string{"net", "use", w.Dir, p.Source}
+	if w.User != "" {
+		p.Run = append(p.Run, "/user:"+w.User) // it asks for the password
+	}
 	if w.Port != 445 {
 		p.Checks = []Check{{NeedBuild, tcpPortBuild, "before Windows 11 24H2 the client knows port 445 only, which Windows' own file server has; " +
 			"give that up (sc config LanmanServer start= disabled, restart) and serve SMB at 445, or use the NFS client"}}

@@ -15,7 +15,7 @@ type listing struct {
 	pattern []uint16 // in capitals
 	exact   string   // the pattern, if it is one name
 	next    uint64   // what was listed last: 0 nothing, 1 ".", 2 "..", else a cookie
-	found   bool     // something was listed
+	found   bool     // something was listed, by this pattern or one before it
 }
 
 // queryDirectory is QUERY_DIRECTORY, MS-SMB2 section 3.3.5.18.
@@ -43,9 +43,11 @@ func (r *request) queryDirectory() wire.Status {
 	}
 	l := f.listing
 	if l.pattern == nil || q.Flags&(wire.DirRestart|wire.DirReopen) != 0 {
+		again := l.pattern != nil && q.Flags&wire.DirReopen == 0
 		if l, ok = newListing(q.Pattern); !ok {
 			return wire.StatusNameInvalid
 		}
+		l.found = again // MS-FSA section 2.1.5.6.3: the first query alone finds no such file
 	}
 	out := dirReply{r: r, q: &q, dir: f.inode, at: wire.BeginBuffer(r.w), last: -1, max: min(int(q.MaxOut), smallIO)}
 	if status := out.list(f, &l); status != wire.StatusOK {
@@ -117,7 +119,7 @@ func (d *dirReply) list(f *file, l *listing) wire.Status {
 		i, stored, err := d.r.lookup(dir, l.exact)
 		switch {
 		case err == memstore.ErrNotExist || err == memstore.ErrNameTooLong:
-			return wire.StatusNoSuchFile
+			return d.end(l)
 		case err != nil:
 			return d.r.status(err)
 		}
@@ -189,6 +191,7 @@ func (d *dirReply) end(l *listing) wire.Status {
 	case l.found:
 		return wire.StatusNoMoreFiles
 	}
+	l.found = true
 	return wire.StatusNoSuchFile
 }
 
