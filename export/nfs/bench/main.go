@@ -14,6 +14,10 @@
 //	go-nfs         the same over the store, package export/nfs/gonfs: if asked for
 //	tmpfs          pwrite to a file in /dev/shm, for fresh1m alone
 //
+// With one connection the load runs on the first processor and the servers on the
+// second: wherever the scheduler puts both on one, a call costs half as much, and
+// it changes its mind from round to round. -pin=false leaves it to the scheduler.
+//
 // A ratio is the median of the ratios of single rounds. With -all the memory
 // that the engine takes and how it scales are measured too, which needs a quiet
 // machine with 16 GiB free and takes minutes.
@@ -28,13 +32,17 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // options are the flags.
 type options struct {
 	rounds, depth, conns int
+	pin                  bool
 	match                *regexp.Regexp
 	servers              []string
 }
@@ -50,6 +58,7 @@ func main() {
 	match := flag.String("ops", ".", "`regexp` of operations and scale measurements to run")
 	names := flag.String("servers", "canned,native,native-4.1,go-nfs-memfs", "comma-separated `names` of servers")
 	profiles := flag.String("profile", "", "`folder` for CPU, block and mutex profiles of the servers, which they slow down")
+	flag.BoolVar(&o.pin, "pin", true, "with one connection, a processor for the load and another for the servers")
 	all := flag.Bool("all", false, "measure memory and scale too")
 	flag.Parse()
 	var err error
@@ -117,6 +126,16 @@ func compare(o options) (results, error) {
 			p.stop()
 		}
 	}()
+	all, first, second, err := processors()
+	if err != nil {
+		return nil, err
+	}
+	if o.pin && o.conns == 1 {
+		if err := pin(&second); err != nil {
+			return nil, err
+		}
+		defer pin(&all)
+	}
 	for _, name := range o.servers {
 		s, err := start(name)
 		if err != nil {
@@ -133,6 +152,11 @@ func compare(o options) (results, error) {
 			p.targets = append(p.targets, t)
 		}
 		parties[len(parties)-1] = p
+	}
+	if o.pin && o.conns == 1 {
+		if err := pin(&first); err != nil {
+			return nil, err
+		}
 	}
 	r := results{}
 	for round := range o.rounds + 1 {
@@ -170,6 +194,43 @@ func compare(o options) (results, error) {
 		}
 	}
 	return r, nil
+}
+
+// processors are those that this process may use, and if there are several the
+// first and the second alone.
+func processors() (all, first, second unix.CPUSet, err error) {
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		return all, all, all, err
+	}
+	for i := 0; second.Count() == 0; i++ {
+		switch {
+		case !all.IsSet(i):
+		case first.Count() == 0:
+			first.Set(i)
+		default:
+			second.Set(i)
+		}
+	}
+	return all, first, second, nil
+}
+
+// pin keeps this process, and those that it starts from now on, on the given
+// processors.
+func pin(to *unix.CPUSet) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(id, to); err != nil && err != unix.ESRCH {
+			return err
+		}
+	}
+	return nil
 }
 
 // measure runs op on all targets at once. A third of it comes first,

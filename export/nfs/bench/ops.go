@@ -40,13 +40,13 @@ type op struct {
 
 // The order matters: remove takes away what create made.
 var ops = []op{
-	{"null", 32, 60000, 0, (*target).null, 0.85, 1.4, 0, false, (*target).null, 0, nil, nil},
-	{"getattr", 32, 60000, 0, (*target).getattr, 0.85, 1.4, 0, true, (*target).getattr, 0.75, (*target).getattr4, (*target).getattr4},
-	{"lookup", 32, 60000, 0, (*target).lookup, 0.85, 1.4, 0, false, (*target).lookup, 0.75, (*target).lookup4, (*target).lookup4},
-	{"read4k", 32, 48 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, (*target).read, 0.75, (*target).read4, (*target).read4},
-	{"write4k", 32, 48 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, (*target).write, 0.75, (*target).write4, (*target).write4},
-	{"create", 32, 20000, 0, (*target).create, 0.70, 2.5, 10, false, (*target).createAndRemove, 0.75, (*target).create4, (*target).createAndRemove4},
-	{"remove", 32, 20000, 0, (*target).remove, 0.70, 2.5, 0, false, (*target).find, 0.75, (*target).remove4, (*target).find4},
+	{"null", 32, 300000, 0, (*target).null, 0.85, 1.4, 0, false, (*target).null, 0, nil, nil},
+	{"getattr", 32, 300000, 0, (*target).getattr, 0.85, 1.4, 0, true, (*target).getattr, 0.75, (*target).getattr4, (*target).getattr4},
+	{"lookup", 32, 300000, 0, (*target).lookup, 0.85, 1.4, 0, false, (*target).lookup, 0.75, (*target).lookup4, (*target).lookup4},
+	{"read4k", 32, 192 << 10, 4096, (*target).read, 0.85, 1.4, 8, true, (*target).read, 0.75, (*target).read4, (*target).read4},
+	{"write4k", 32, 192 << 10, 4096, (*target).write, 0.85, 1.4, 8, true, (*target).write, 0.75, (*target).write4, (*target).write4},
+	{"create", 32, 100000, 0, (*target).create, 0.70, 2.5, 10, false, (*target).createAndRemove, 0.75, (*target).create4, (*target).createAndRemove4},
+	{"remove", 32, 100000, 0, (*target).remove, 0.70, 2.5, 0, false, (*target).find, 0.75, (*target).remove4, (*target).find4},
 	{"read1m", 8, 512, maxData, (*target).read, 0.85, 1.4, 3, false, (*target).read, 0.95, (*target).read4, (*target).read4},
 	{"write1m", 8, 512, maxData, (*target).write, 0.85, 1.4, 0, false, (*target).write, 0.95, (*target).write4, (*target).write4},
 	{"fresh1m", 8, 128, maxData, (*target).fresh, 0, 0, 0, false, nil, 0, nil, nil},

@@ -200,6 +200,10 @@ func start(name string) (*server, error) {
 	}
 	s := &server{name: name, cmd: exec.Command(exe)}
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, childEnv+"=") }), childEnv+"="+name)
+	if os.Getenv("GOMAXPROCS") == "" {
+		// As if it were not kept on one processor.
+		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()))
+	}
 	s.cmd.Stderr = os.Stderr
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
