@@ -33,7 +33,7 @@ var supported = func() (v [3]nfs4.Bitmap) {
 		nfs4.AttrSpaceTotal, nfs4.AttrSpaceUsed, nfs4.AttrTimeAccess, nfs4.AttrTimeAccessSet, nfs4.AttrTimeCreate,
 		nfs4.AttrTimeDelta, nfs4.AttrTimeMetadata, nfs4.AttrTimeModify, nfs4.AttrTimeModifySet, nfs4.AttrMountedOnFileID)
 	v[1] = v[0].Or(nfs4.Bits(nfs4.AttrSuppAttrExclCreat))
-	v[2] = v[1].Or(nfs4.Bits(nfs4.AttrChangeAttrType, nfs4.AttrXattrSupport))
+	v[2] = v[1].Or(nfs4.Bits(nfs4.AttrChangeAttrType, nfs4.AttrXattrSupport, nfs4.AttrOpenArguments))
 	return v
 }()
 
@@ -162,10 +162,27 @@ func (m *compound) putAttrs(want nfs4.Bitmap, f *fileRef, a *memstore.Attr, fail
 				exclusive.Encode(w)
 			case nfs4.AttrXattrSupport:
 				w.Bool(f.i != nil)
+			case nfs4.AttrOpenArguments:
+				s.putOpenArguments(w)
 			}
 		}
 	}
 	w.PatchUint32(at, uint32(len(w.B)-at-4))
+}
+
+// putOpenArguments appends open_arguments4, RFC 9754 section 3: what OPEN makes
+// something of. Each is a set of numbers that OPEN has: access, deny, what is
+// wanted of a delegation, claim, mode of creation.
+func (s *Server) putOpenArguments(w *xdr.Writer) {
+	nfs4.Bits(nfs4.ShareRead, nfs4.ShareWrite, nfs4.ShareBoth).Encode(w)
+	nfs4.Bits(0, nfs4.ShareRead, nfs4.ShareWrite, nfs4.ShareBoth).Encode(w)
+	want := nfs4.Bits(nfs4.WantAnyDeleg>>8, nfs4.WantNoDeleg>>8, nfs4.WantCancel>>8)
+	if s.cfg.NoDelegations {
+		want.Clear(nfs4.WantAnyDeleg >> 8)
+	}
+	want.Encode(w)
+	nfs4.Bits(uint(nfs4.ClaimNull), uint(nfs4.ClaimPrevious), uint(nfs4.ClaimDelegCur), uint(nfs4.ClaimFH), uint(nfs4.ClaimDelegCurFH)).Encode(w)
+	nfs4.Bits(uint(nfs4.Unchecked), uint(nfs4.Guarded), uint(nfs4.Exclusive), uint(nfs4.Exclusive41)).Encode(w)
 }
 
 // usage is the attributes that come from the store's usage.

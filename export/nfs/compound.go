@@ -121,6 +121,7 @@ var operations = [nfs4.OpEnd]operation{
 	nfs4.OpSequence:           {decode[nfs4.SequenceArgs], (*compound).opSequence, 0, 0},
 	nfs4.OpSetClientID:        {decode[nfs4.SetClientIDArgs], (*compound).opSetClientID, onlyMinor0 | resultsOnErr, 64},
 	nfs4.OpSetClientIDConfirm: {decode[nfs4.ClientConfirm], (*compound).opSetClientIDConfirm, onlyMinor0, 0},
+	nfs4.OpSetSSV:             {decode[nfs4.SetSSVArgs], (*compound).opSetSSV, 0, 0},
 	nfs4.OpTestStateid:        {nil, (*compound).opTestStateid, 0, 4},
 	nfs4.OpAllocate:           {decode[nfs4.RangeArgs], (*compound).opAllocate, needsCur | changes, 0},
 	nfs4.OpClone:              {decode[nfs4.CloneArgs], (*compound).opClone, needsCur | needsSaved | changes, 0},

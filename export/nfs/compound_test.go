@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,6 +203,69 @@ func TestCompound(t *testing.T) {
 				t.Errorf("%v after %d operations, want %v after %d", status, n, tt.want, tt.n)
 			}
 		})
+	}
+}
+
+// Every number of an operation has its answer in every minor version, whatever its
+// arguments: RFC 7530 section 16, RFC 8881 section 17, RFC 7862 section 13 and
+// RFC 8276 section 8.4 say which must be served.
+func TestOperations(t *testing.T) {
+	const (
+		last0, last1, last2 = nfs4.OpReleaseLockOwner, nfs4.OpReclaimComplete, nfs4.OpRemoveXattr
+		unknown             = nfs4.OpRemoveXattr + 1
+	)
+	last := [...]nfs4.Op{last0, last1, last2}
+	// Of no use without layouts, directory delegations, named attributes, or
+	// copies between servers or in the background; none is required.
+	unserved := []nfs4.Op{
+		nfs4.OpDelegPurge, nfs4.OpOpenAttr,
+		nfs4.OpGetDirDelegation, nfs4.OpGetDeviceInfo, nfs4.OpGetDeviceList, nfs4.OpLayoutCommit, nfs4.OpLayoutGet,
+		nfs4.OpLayoutReturn, nfs4.OpWantDelegation,
+		nfs4.OpCopyNotify, nfs4.OpLayoutError, nfs4.OpLayoutStats, nfs4.OpOffloadCancel, nfs4.OpOffloadStatus,
+		nfs4.OpReadPlus, nfs4.OpWriteSame,
+	}
+	// What sessions have made unnecessary (RFC 8881 section 17).
+	only0 := []nfs4.Op{nfs4.OpOpenConfirm, nfs4.OpRenew, nfs4.OpSetClientID, nfs4.OpSetClientIDConfirm, nfs4.OpReleaseLockOwner}
+	s, _, _ := newServer(t)
+	for minor := range uint32(3) {
+		for number := nfs4.Op(0); number <= unknown+1; number++ {
+			// The number alone, behind what makes it one that may be executed.
+			ops := []op{putRootFH(), bare(number)}
+			if minor > nfs4.Minor0 {
+				c := open4(t, s, "operations", uint64(number))
+				c.seq++
+				ops = append([]op{c.sequence(false)}, ops...)
+			}
+			if operationOf(number).flags&(alone|sessionless) != 0 && minor > nfs4.Minor0 {
+				ops = ops[len(ops)-1:]
+			}
+			replies, _ := converse(t, s, bytes.NewReader(calls(call4(1, minor, ops...))))
+			r := xdr.NewReader(replies[0])
+			if _, err := rpc.DecodeReply(&r); err != nil {
+				t.Fatal(err)
+			}
+			var head nfs4.CompoundRes
+			head.Decode(&r)
+			var want string
+			switch {
+			case number < nfs4.OpAccess || number > last[minor]:
+				want = "OP_ILLEGAL"
+			case slices.Contains(unserved, number) || minor > nfs4.Minor0 && slices.Contains(only0, number):
+				want = "NOTSUPP"
+			default:
+				want = "served"
+			}
+			got := "served"
+			switch head.Status {
+			case nfs4.ErrOpIllegal:
+				got = "OP_ILLEGAL"
+			case nfs4.ErrNotSupp:
+				got = "NOTSUPP"
+			}
+			if got != want {
+				t.Errorf("minor version %d, %v: %v, want it %s", minor, number, head.Status, want)
+			}
+		}
 	}
 }
 

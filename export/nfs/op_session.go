@@ -359,6 +359,16 @@ func (m *compound) opReclaimComplete() nfs4.Status {
 	return nfs4.OK
 }
 
+// opSetSSV is SET_SSV, RFC 8881 section 18.47, for clients that EXCHANGE_ID has
+// granted a way to protect state which there is not.
+func (m *compound) opSetSSV() nfs4.Status {
+	var a nfs4.SetSSVArgs
+	if a.Decode(&m.k.args); !m.k.decoded() {
+		return nfs4.ErrBadXDR
+	}
+	return nfs4.ErrInval
+}
+
 // opTestStateid is TEST_STATEID, RFC 8881 section 18.48.
 func (m *compound) opTestStateid() nfs4.Status {
 	k := m.k

@@ -639,11 +639,17 @@ func TestTrace(t *testing.T) {
 	r.one.Lookup(r.root, "missing")
 	r.one.Write(fh, 10, []byte("data"), nfs3.Unstable)
 	r.one.Rename(r.root, "f", r.root, "g")
+	sess, err := r.one.Session(client.SessionOptions{Owner: "tracer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sess.Lookup(r.root, "gone")
 	r.s.Shutdown(t.Context())
 	lines := strings.Split(log.String(), "\n")
 	for _, want := range []string{
 		`MNT args="\"/\"" answer=OK`, `/\"f\" guarded" answer=OK`, `/\"missing\"" answer=NOENT`,
 		`10+4" answer=OK`, `/\"f\" to `,
+		`msg=COMPOUND args="4.2 EXCHANGE_ID" answer=OK`, `RECLAIM_COMPLETE" answer=OK`, ` LOOKUP \"gone\" GETFH" answer=NOENT`,
 	} {
 		if n := strings.Count(log.String(), want); n != 1 {
 			t.Errorf("%d lines with %s in\n%s", n, want, strings.Join(lines, "\n"))

@@ -3,10 +3,13 @@ package nfs
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"time"
 
+	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/xdr"
 	"ramserver/memstore"
@@ -174,6 +177,53 @@ func TestServerOwner(t *testing.T) {
 	}
 	if a, b := owner("a"), owner("b"); a == b {
 		t.Errorf("two stores have one server owner, %x", a)
+	}
+}
+
+// Whatever address a client comes by, and by however many connections, it finds
+// one server and its session there (RFC 8881 section 2.10.5). Another port may be
+// another server.
+func TestTrunking(t *testing.T) {
+	r := start(t, nil)
+	listen := func(addr string) string {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go r.s.Serve(believing{l})
+		return l.Addr().String()
+	}
+	_, port, _ := net.SplitHostPort(r.addr)
+	owner := func(c *client.Client) string {
+		t.Helper()
+		var ex nfs4.ExchangeIDRes
+		if err := c.Compound(nfs4.Minor2, client.Op{Op: nfs4.OpExchangeID, Args: &nfs4.ExchangeIDArgs{Verf: 1, Owner: []byte("one")}, Res: &ex}); err != nil {
+			t.Fatal(err)
+		}
+		return string(ex.ServerMajor)
+	}
+	sess, err := r.one.Session(client.SessionOptions{Owner: "one", Verf: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := owner(r.one)
+	for n, tt := range []struct {
+		addr string
+		same bool
+	}{
+		{r.addr, true},
+		{listen(net.JoinHostPort("127.0.0.2", port)), true},
+		{listen("127.0.0.1:0"), false},
+	} {
+		r.addr = tt.addr
+		other := r.dial(client.Options{})
+		if got := owner(other); (got == first) != tt.same {
+			t.Errorf("%s: server owner %x, by %s it is %x", tt.addr, got, r.one.Conn().RemoteAddr(), first)
+		}
+		seq := nfs4.SequenceArgs{Session: sess.Info.Session, Seq: uint32(2 + n)} // RECLAIM_COMPLETE was 1
+		if err := other.Compound(nfs4.Minor2, client.Op{Op: nfs4.OpSequence, Args: &seq, Res: new(nfs4.SequenceRes)}); err != nil {
+			t.Errorf("%s: %v", tt.addr, err)
+		}
 	}
 }
 
@@ -350,6 +400,63 @@ func TestOpenToExecute(t *testing.T) {
 		if status, _ := user.run(ops...); status != tt.want {
 			t.Errorf("a file with mode %#o opened for %d: %v, want %v", tt.mode, tt.access, status, tt.want)
 		}
+	}
+}
+
+// A client is told which values of OPEN's arguments the server makes something of
+// (RFC 9754 section 3), and the others are refused.
+func TestOpenArguments(t *testing.T) {
+	s, _, file := newServer(t)
+	c := open4(t, s, "one", 1)
+	var attr nfs4.Fattr
+	c.must(nfs4.OK, putFH(file), getAttr(&attr, nfs4.AttrOpenArguments))
+	r := xdr.NewReader(attr.Vals)
+	var access, deny, want, claim, mode nfs4.Bitmap
+	for _, b := range []*nfs4.Bitmap{&access, &deny, &want, &claim, &mode} {
+		b.Decode(&r)
+	}
+	if r.Err() != nil || r.Len() != 0 {
+		t.Fatalf("%v, %d bytes left of %x", r.Err(), r.Len(), attr.Vals)
+	}
+	const wantAt = 8 // where the values of what is wanted begin in the access
+	tell := func(what string, in *nfs4.Bitmap, n uint, args nfs4.OpenArgs) {
+		t.Helper()
+		args.Owner.Owner = []byte("o")
+		var res nfs4.OpenRes
+		dir, name := putRootFH(), "f"
+		switch {
+		case args.Create:
+			name = fmt.Sprint("made ", n)
+		case args.Claim != nfs4.ClaimNull:
+			dir = putFH(file)
+		}
+		args.Name = name
+		var fh nfs4.FH
+		status, _ := c.run(dir, op{nfs4.OpOpen, &args, &res}, getFH(&fh))
+		refused := status == nfs4.ErrInval || status == nfs4.ErrNotSupp || status == nfs4.ErrReclaimBad
+		if in.Has(n) == refused {
+			t.Errorf("%s %d: %v, told that it is known: %v", what, n, status, in.Has(n))
+		}
+		if status == nfs4.OK {
+			c.must(nfs4.OK, putFH(fh.FH), closing(res.Stateid))
+		}
+	}
+	for n := range uint(5) {
+		tell("access", &access, n, nfs4.OpenArgs{Access: uint32(n)})
+		tell("deny", &deny, n, nfs4.OpenArgs{Access: nfs4.ShareRead, Deny: uint32(n)})
+	}
+	for n := range uint(4) {
+		tell("mode", &mode, n, nfs4.OpenArgs{Access: nfs4.ShareRead, Create: true, Mode: nfs4.CreateMode(n)})
+	}
+	for n := range uint(7) {
+		tell("claim", &claim, n, nfs4.OpenArgs{Access: nfs4.ShareRead, Claim: nfs4.Claim(n)})
+	}
+	for _, n := range []uint{3, 4, 5} {
+		tell("want", &want, n, nfs4.OpenArgs{Access: nfs4.ShareRead | uint32(n)<<wantAt})
+	}
+	// Delegated time stamps, a delegation instead of an open (sections 5 and 4).
+	for _, n := range []uint{20, 21} {
+		tell("want", &want, n, nfs4.OpenArgs{Access: nfs4.ShareRead | 1<<n})
 	}
 }
 

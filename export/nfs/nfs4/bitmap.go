@@ -7,7 +7,7 @@ import (
 )
 
 // Numbers of attributes: RFC 8881 section 5, RFC 7862 section 12.2, RFC 8275
-// section 5 and RFC 8276 section 8.3.
+// section 5, RFC 8276 section 8.3 and RFC 9754 section 3.
 const (
 	AttrSupportedAttrs    = 0
 	AttrType              = 1
@@ -92,6 +92,10 @@ const (
 	AttrSecLabel          = 80
 	AttrModeUmask         = 81
 	AttrXattrSupport      = 82
+	AttrOffline           = 83
+	AttrTimeDelegAccess   = 84
+	AttrTimeDelegModify   = 85
+	AttrOpenArguments     = 86
 )
 
 // Bitmap is bitmap4, a set of numbers below 96: enough for every attribute there

@@ -85,3 +85,21 @@ func (a *ReclaimCompleteArgs) Decode(r *xdr.Reader) { a.OneFS = r.Bool() }
 
 // Encode writes the arguments.
 func (a *ReclaimCompleteArgs) Encode(w *xdr.Writer) { w.Bool(a.OneFS) }
+
+// SetSSVArgs is SET_SSV4args, RFC 8881 section 18.47.
+type SetSSVArgs struct{ SSV, Digest []byte }
+
+// Decode reads the arguments.
+func (a *SetSSVArgs) Decode(r *xdr.Reader) {
+	a.SSV = r.Opaque(maxSSV)
+	a.Digest = r.Opaque(maxSSV)
+}
+
+// Encode writes the arguments.
+func (a *SetSSVArgs) Encode(w *xdr.Writer) {
+	w.Opaque(a.SSV)
+	w.Opaque(a.Digest)
+}
+
+// maxSSV is more than any hash algorithm makes, in bytes.
+const maxSSV = 1024
