@@ -11,7 +11,7 @@ import (
 func (r *request) read() wire.Status {
 	var q wire.ReadRequest
 	switch {
-	case !q.Decode(r.msg), int64(q.Length) > int64(r.c.maxIO()), !r.paid(int(q.Length)):
+	case !q.Decode(r.msg), int64(q.Length) > int64(r.c.maxIO()), !r.paid(int(q.Length)), r.channel(q.Channel):
 		return wire.StatusInvalidParameter
 	}
 	f, status := r.file(q.ID)
@@ -62,6 +62,10 @@ func (r *request) read() wire.Status {
 	return wire.StatusOK
 }
 
+// channel tells whether a request is for another way to transfer data, such as RDMA,
+// which there is not.
+func (r *request) channel(c uint32) bool { return c != 0 && r.c.dialect >= wire.Dialect300 }
+
 // plain tells whether the reply may continue in pages of the store: it is the only
 // one of its frame, and neither signed nor encrypted.
 func (r *request) plain() bool {
@@ -73,7 +77,7 @@ func (r *request) write() wire.Status {
 	var q wire.WriteRequest
 	if r.fresh != nil {
 		q.DecodeHead(r.msg)
-	} else if !q.Decode(r.msg) || len(q.Data) > r.c.maxIO() || !r.paid(len(q.Data)) {
+	} else if !q.Decode(r.msg) || len(q.Data) > r.c.maxIO() || !r.paid(len(q.Data)) || r.channel(q.Channel) {
 		return wire.StatusInvalidParameter
 	}
 	f, status := r.file(q.ID)

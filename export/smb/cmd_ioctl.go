@@ -44,6 +44,8 @@ func init() {
 		wire.FsctlAllocatedRanges:   {min: 16, run: (*request).allocatedRanges},
 		wire.FsctlGetCompression:    {run: (*request).getCompression},
 		wire.FsctlSetCompression:    {min: 2, run: (*request).setCompression},
+		wire.FsctlGetIntegrity:      {run: (*request).getIntegrity},
+		wire.FsctlSetIntegrity:      {min: 8, run: (*request).setIntegrity},
 		wire.FsctlGetObjectID:       {run: (*request).objectID},
 		wire.FsctlMakeObjectID:      {run: (*request).objectID},
 		wire.FsctlGetReparsePoint:   {run: (*request).getReparsePoint},
@@ -398,6 +400,27 @@ func (r *request) setCompression(f *file, in []byte, _ int) ([]byte, wire.Status
 	case f.access&rightWriteData == 0:
 		return nil, wire.StatusAccessDenied
 	case in[0] != 0 || in[1] != 0:
+		return nil, wire.StatusNotSupported
+	}
+	return nil, wire.StatusOK
+}
+
+// Nothing has checksums, MS-FSCC section 2.3.20. Windows asks before it clones.
+func (r *request) getIntegrity(_ *file, _ []byte, max int) ([]byte, wire.Status) {
+	const size = 16
+	if max < size {
+		return nil, wire.StatusInvalidParameter
+	}
+	return binary.LittleEndian.AppendUint32(make([]byte, 12), wire.SectorSize), wire.StatusOK
+}
+
+func (r *request) setIntegrity(f *file, in []byte, _ int) ([]byte, wire.Status) {
+	const none, unchanged = 0, 0xFFFF
+	algorithm := binary.LittleEndian.Uint16(in)
+	switch {
+	case f.access&(rightWriteData|rightWriteAttrs) == 0:
+		return nil, wire.StatusAccessDenied
+	case algorithm != none && algorithm != unchanged:
 		return nil, wire.StatusNotSupported
 	}
 	return nil, wire.StatusOK

@@ -123,6 +123,9 @@ func (r *request) next() error {
 	if !r.h.Decode(msg) {
 		return errFrame
 	}
+	if r.c.dialect == 0 && r.h.Command != wire.CommandNegotiate {
+		return errFrame // MS-SMB2 section 3.3.5.2.2
+	}
 	r.rest = nil
 	if n := int(r.h.Next); n > 0 {
 		if n < wire.HeaderSize || n%8 != 0 || n > len(msg)-wire.HeaderSize {

@@ -84,6 +84,9 @@ func TestNegotiate(t *testing.T) {
 	c.negotiate()
 	c.send(c.message(wire.CommandNegotiate, c.negotiateBody()))
 	c.closed()
+	c = dial(t, addr) // nothing else comes first
+	c.send(c.message(wire.CommandEcho, echoBody))
+	c.closed()
 }
 
 // A client of SMB 1 that knows SMB 2 goes on with that.
@@ -197,6 +200,21 @@ func TestProtection(t *testing.T) {
 		if r := c.connect("share"); r.Status != tt.sealed {
 			t.Errorf("%s: encrypted: %v, want %v", tt.name, r.Status, tt.sealed)
 		}
+	}
+}
+
+// A client that has said in NEGOTIATE that it signs is held to that, MS-SMB2 section
+// 3.3.5.5.3.
+func TestShouldSign(t *testing.T) {
+	_, addr := newServer(t, func(c *Config) { c.Signing = Enabled })
+	c := dial(t, addr)
+	c.dialects[0], c.cipher, c.mode = wire.Dialect302, 0, wire.SigningRequired
+	c.negotiate()
+	c.mode = wire.SigningEnabled
+	c.logon("user", "pass", 0)
+	c.sign = false
+	if r := c.connect("share"); r.Status != wire.StatusAccessDenied {
+		t.Errorf("not signed: %v", r.Status)
 	}
 }
 

@@ -87,7 +87,7 @@ func (r *request) sessionSetup() wire.Status {
 	c := r.c
 	var q wire.SessionSetupRequest
 	switch {
-	case c.dialect == 0 || !q.Decode(r.msg):
+	case !q.Decode(r.msg):
 		return wire.StatusInvalidParameter
 	case c.s.cfg.Encryption == Required && c.cipher == 0:
 		return wire.StatusAccessDenied
@@ -194,7 +194,7 @@ func (s *session) setKeys(key []byte, mode uint8) error {
 		}
 		s.mustSeal = c.s.cfg.Encryption == Required
 	}
-	s.mustSign = c.s.cfg.Signing == Required || mode&wire.SigningRequired != 0
+	s.mustSign = c.s.cfg.Signing == Required || (uint16(mode)|c.clientMode)&wire.SigningRequired != 0
 	s.signer, err = newSigner(c.signing, k.signing)
 	return err
 }

@@ -9,12 +9,14 @@ const (
 	FsctlGetObjectID       = 0x0009009C
 	FsctlSetReparsePoint   = 0x000900A4
 	FsctlGetReparsePoint   = 0x000900A8
+	FsctlGetIntegrity      = 0x0009027C
 	FsctlMakeObjectID      = 0x000900C0 // FSCTL_CREATE_OR_GET_OBJECT_ID
 	FsctlSetSparse         = 0x000900C4
 	FsctlAllocatedRanges   = 0x000940CF
 	FsctlDuplicateExtents  = 0x00098344
 	FsctlSetZeroData       = 0x000980C8
 	FsctlSetCompression    = 0x0009C040
+	FsctlSetIntegrity      = 0x0009C280
 	FsctlPipeTransceive    = 0x0011C017
 	FsctlResumeKey         = 0x00140078
 	FsctlSnapshots         = 0x00144064

@@ -62,6 +62,7 @@ func FuzzDecode(f *testing.F) {
 		new(RenameInfo).Decode(b)
 		new(BasicInfo).Decode(b)
 		new(Reparse).Decode(b)
+		new(AppleQuery).Decode(b)
 		if len(b) < HeaderSize {
 			return
 		}
