@@ -91,7 +91,7 @@ func (r *request) create() wire.Status {
 			k.abandon()
 			return r.status(err)
 		}
-		k.attr.Used = ch.After.Used
+		k.attr = ch.After
 	}
 	f := &file{
 		open: k.open, base: k.base, inode: k.inode, dir: k.dir, name: k.name, stream: k.stream, access: k.granted, options: q.Options,

@@ -13,15 +13,15 @@ posixtest() {
 # POSIX; it fails with Samba too.
 cifs_cannot() {
 	local tests=(
-		Umask Fifo Socket                                      # modes, special files
-		Append                                                 # two appenders at once
-		Unlinked ReplacedWhileOpen                             # an open file has no other name
-		Names DeepPath                                         # 255 bytes, long paths
-		Symlinks                                               # long targets
-		Rename RenameFolders FolderLinks                       # counts of links
-		Readdir ReaddirWhileChanging ReaddirConcurrent LargeFolder # offsets in a folder
-		SetTimes TimesMove Statfs                              # units of 100 ns, no inodes
-		Mmap Xattr                                             # coherence, error codes
+		Umask Fifo Socket Readdir            # special files, which it does not make
+		Append                               # at the end as it knows it, with two at once
+		Unlinked ReplacedWhileOpen           # an open file has no other name
+		Names DeepPath                       # bytes that are not UTF-8, long paths
+		Symlinks Rename                      # long targets; they look like files in a listing
+		RenameFolders FolderLinks            # counts of links
+		ReaddirWhileChanging LargeFolder     # begins anew after a change, at an index
+		SetTimes TimesMove Statfs            # units of 100 ns, kept for a second; no inodes
+		Mmap                                 # coherence without a lease
 		RangeLocks RangeLocksWait RangeLocksEnd OpenLocks Flock # mandatory, exact locks
 	)
 	local IFS='|'
