@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -255,6 +256,14 @@ func TestWatch(t *testing.T) {
 	}
 	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
 		t.Errorf("%d events, overflow %v", len(got), overflow)
+	}
+	long := strings.Repeat("n", MaxName)
+	for range watchBytes/MaxName/2 + 1 {
+		mustCreate(t, root, long, TypeFile)
+		root.Remove(c, long, RemoveFile)
+	}
+	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
+		t.Errorf("%d events of long names, overflow %v", len(got), overflow)
 	}
 	tree.Close()
 	d.Remove(c, "sub", RemoveDir)

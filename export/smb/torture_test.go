@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -145,7 +146,7 @@ func testTorture(t *testing.T, suites []tortureSuite) {
 				case !r.passed && !known:
 					t.Errorf("%s: %s", name, r.text)
 				case !r.passed:
-					t.Logf("%s fails, as allowed: %s", name, a.reason)
+					t.Logf("%s fails, as allowed: %s: %s", name, a.reason, r.text)
 				}
 			}
 		})
@@ -153,7 +154,12 @@ func testTorture(t *testing.T, suites []tortureSuite) {
 	if !t.Failed() && len(allowed) > 0 && ran == len(suites) {
 		t.Errorf("allowed to fail, and not run: %v", allowed)
 	}
-	if after := holdings(t, s); after != before {
+	const noise = 8 << 20 // of the other tests
+	after := holdings(t, s)
+	if after.heap > before.heap+noise {
+		t.Errorf("%d bytes of heap, before %d", after.heap, before.heap)
+	}
+	if after.heap = before.heap; after != before {
 		t.Errorf("the clients are gone and have left something: %+v, before %+v", after, before)
 	}
 }
@@ -162,6 +168,7 @@ func testTorture(t *testing.T, suites []tortureSuite) {
 type holding struct {
 	conns, sessions int
 	store           memstore.Statfs
+	heap            uint64
 }
 
 // holdings waits until the clients are gone, removes all files and counts the rest:
@@ -183,6 +190,10 @@ func holdings(t *testing.T, s *Server) (h holding) {
 		t.Error(err)
 	}
 	h.store = share.Store.Statfs()
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	h.heap = m.HeapAlloc
 	return h
 }
 
