@@ -45,9 +45,10 @@ var mayImport = map[string][]string{
 	"export/smb/bench":          {"export/smb/internal/samba", "export/smb/wire", "export/smb/client", "golang.org/x/sys/...", "github.com/hirochachacha/go-smb2"},
 
 	// Plans know nothing of the store.
-	"loopback":        {"golang.org/x/sys/..."},
-	"loopback/fusefs": {"memstore", "golang.org/x/sys/...", "github.com/hanwen/go-fuse/v2/..."},
-	"loopback/...":    {"memstore/...", "export/...", "golang.org/x/sys/..."},
+	"loopback":              {"golang.org/x/sys/..."},
+	"loopback/fusefs":       {"memstore", "golang.org/x/sys/...", "github.com/hanwen/go-fuse/v2/..."},
+	"loopback/fusefs/bench": {"golang.org/x/sys/...", "github.com/hanwen/go-fuse/v2/..."},
+	"loopback/...":          {"memstore/...", "export/...", "golang.org/x/sys/..."},
 
 	"cmd/ramserver": {"memstore", "memstore/arena", "export", "export/nfs", "export/nfs/gonfs", "export/smb", "export/smb/ntlm", "loopback", "loopback/fusefs",
 		"golang.org/x/sys/...", "golang.org/x/term",

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"log/slog"
 
-	"ramserver/loopback"
 	"ramserver/memstore"
 )
 
 // mountFUSE is for Linux only, as package loopback says when it plans.
-func mountFUSE(*memstore.Store, *loopback.Plan, string, *slog.Logger) (wait func(), err error) {
+func mountFUSE(*memstore.Store, string, *plan, *slog.Logger) (wait func(), err error) {
 	return nil, errors.ErrUnsupported
 }

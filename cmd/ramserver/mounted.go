@@ -80,7 +80,7 @@ func (r *running) mountHere(in *instance, stateDir string) error {
 func (r *running) mountStore(ctx context.Context) (err error) {
 	m := r.mounted
 	if m.Plan.Via == loopback.FUSE {
-		m.wait, err = mountFUSE(r.stores[r.plan.exports[0].store], m.Plan, r.plan.passthrough, r.log)
+		m.wait, err = mountFUSE(r.stores[r.plan.exports[0].store], m.Plan.Dir, r.plan, r.log)
 	} else {
 		err = m.Plan.Mount(ctx)
 	}

@@ -142,7 +142,7 @@ func localCall(dir string, c call, held map[string]*os.File) (a answer) {
 	case "chmod":
 		err = os.Chmod(at, os.FileMode(c.Off))
 	case "rename":
-		err = os.Rename(at, to)
+		err = unix.Rename(at, to)
 	case "link":
 		err = os.Link(at, to)
 	case "remove":
@@ -156,6 +156,11 @@ func localCall(dir string, c call, held map[string]*os.File) (a answer) {
 		err = pour(at, to)
 	case "list":
 		a.Names, err = names(dir)
+	case "stat":
+		var st unix.Stat_t
+		err = unix.Stat(at, &st)
+	case "read":
+		a.Data, err = os.ReadFile(at)
 	case "see":
 		var st unix.Stat_t
 		if err = unix.Stat(at, &st); err != nil {

@@ -38,5 +38,7 @@
 //
 // fcntl and flock locks are ranges in the store's lock table, where network
 // clients' locks are too. As on a Linux NFS mount, flock is a lock of the whole
-// range, and so conflicts with fcntl locks of the same file.
+// range, and so conflicts with fcntl locks of the same file. On a mount of a store
+// that nobody else uses (Options.Alone) the kernel keeps the locks, as on a file
+// system of its own, and a close needs no request.
 package fusefs

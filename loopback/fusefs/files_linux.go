@@ -221,8 +221,11 @@ func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { s.files.remove
 // Flush comes with every close of a descriptor, which drops the fcntl locks
 // that the process has on the file, whichever descriptor they were taken through
 // (POSIX, close). The kernel sends no other request for that, so no open can do
-// without it.
+// without it (FOPEN_NOFLUSH), unless the kernel keeps the locks.
 func (s *server) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	if s.alone {
+		return fuse.ENOSYS // it does not ask again
+	}
 	if f := s.file(in.Fh); f != nil && s.posixLocks.Load() {
 		f.open.Unlock(memstore.LockArgs{Owner: s.lockOwner(in.LockOwner, false)})
 	}

@@ -58,6 +58,7 @@ func New(ctx context.Context, store *memstore.Store, dir string, o Options) (*Mo
 		store:         store,
 		holder:        &memstore.Holder{Name: "mount on " + dir},
 		log:           o.Log,
+		alone:         o.Alone,
 		forget:        newInvalidator(),
 	}
 	s.root = &memstore.Caller{Holder: s.holder}
@@ -128,7 +129,7 @@ func (m *Mount) mount(o *Options) (err error) {
 		MaxBackground:            64,
 		AllowOther:               m.root || o.AllowOther,
 		Options:                  []string{"default_permissions"},
-		EnableLocks:              true,
+		EnableLocks:              !o.Alone,
 		EnableSymlinkCaching:     true,
 		ExplicitDataCacheControl: true,
 		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_HANDLE_KILLPRIV_V2 |
@@ -136,6 +137,9 @@ func (m *Mount) mount(o *Options) (err error) {
 			fuse.CAP_NO_OPENDIR_SUPPORT,
 		Logger:       slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 		PanicHandler: m.s.panicked,
+	}
+	if o.Trace {
+		opts.Debug, opts.Logger = true, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	}
 	if o.ReadOnly {
 		opts.Options = append(opts.Options, "ro")

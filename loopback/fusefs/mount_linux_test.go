@@ -16,6 +16,11 @@ import (
 // newMount mounts a new store until the test ends, and then checks the store.
 func newMount(t testing.TB) (string, *memstore.Store, *fusefs.Mount) {
 	t.Helper()
+	return newMountWith(t, fusefs.Options{})
+}
+
+func newMountWith(t testing.TB, o fusefs.Options) (string, *memstore.Store, *fusefs.Mount) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: mounts nothing")
 	}
@@ -40,9 +45,8 @@ func newMount(t testing.TB) (string, *memstore.Store, *fusefs.Mount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := fusefs.New(context.Background(), store, dir, fusefs.Options{
-		Passthrough: fusefs.Passthrough(os.Getenv("FUSEFS_TEST_PASSTHROUGH")),
-	})
+	o.Passthrough = fusefs.Passthrough(os.Getenv("FUSEFS_TEST_PASSTHROUGH"))
+	m, err := fusefs.New(context.Background(), store, dir, o)
 	if err != nil {
 		os.Remove(dir)
 		t.Fatal(err)
@@ -76,11 +80,16 @@ func childEnv(do string) []string {
 // child, and "" in the parent when the child is done.
 func inChild(t testing.TB) string {
 	t.Helper()
+	return inChildWith(t, fusefs.Options{})
+}
+
+func inChildWith(t testing.TB, o fusefs.Options) string {
+	t.Helper()
 	const env = "FUSEFS_TEST_DIR"
 	if dir := os.Getenv(env); dir != "" {
 		return dir
 	}
-	dir, _, _ := newMount(t)
+	dir, _, _ := newMountWith(t, o)
 	args := []string{"-test.run=^" + t.Name() + "$", "-test.timeout=2m"}
 	if _, ok := t.(*testing.B); ok {
 		args = []string{"-test.run=^$", "-test.bench=^" + t.Name() + "$", "-test.benchtime=" + flag.Lookup("test.benchtime").Value.String()}
@@ -102,6 +111,13 @@ func inChild(t testing.TB) string {
 
 func TestPosix(t *testing.T) {
 	if dir := inChild(t); dir != "" {
+		posixtest.Run(t, dir, 0)
+	}
+}
+
+// TestPosixAlone has the kernel keep the locks.
+func TestPosixAlone(t *testing.T) {
+	if dir := inChildWith(t, fusefs.Options{Alone: true}); dir != "" {
 		posixtest.Run(t, dir, 0)
 	}
 }

@@ -12,6 +12,11 @@ type Options struct {
 	// Passthrough says for which files the kernel reads, writes and maps memory of
 	// the store by itself.
 	Passthrough Passthrough
+	// Alone says that nobody but this machine's processes uses the store while it
+	// is mounted. Then the kernel keeps their locks by itself.
+	Alone bool
+	// Trace logs every request and answer as a debug message.
+	Trace bool
 	// Log takes what goes wrong; nil means slog.Default.
 	Log *slog.Logger
 }

@@ -24,6 +24,7 @@ type server struct {
 	holder *memstore.Holder
 	root   *memstore.Caller // passes every check; see package doc
 	log    *slog.Logger
+	alone  bool // (c) the kernel keeps locks
 
 	files  files
 	kernel *fuse.Server // (c) from Init on
