@@ -29,7 +29,7 @@ func (c *conn) settle(k *call) {
 		return
 	}
 	p := &call{c: c, proc: k.proc, replay: k.replay, good: k.good}
-	p.m.slot, p.m.caching = k.m.slot, k.m.caching
+	p.m.minor, p.m.changed, p.m.slot, p.m.caching = k.m.minor, k.m.changed, k.m.slot, k.m.caching
 	p.w = &xdr.Writer{B: append([]byte(nil), reply...)}
 	k.w.B = k.w.B[:k.begun]
 	l := &c.late

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
+	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/memstore"
 )
@@ -102,4 +104,51 @@ func TestSettle(t *testing.T) {
 	forgotten <- true
 	expect(9)
 	close(forgotten)
+}
+
+// TestSettle4 is about compounds: what such a reply says is kept for a
+// retransmission, and the next compound may be executed in its slot.
+func TestSettle4(t *testing.T) {
+	r := start(t, nil)
+	var told atomic.Int32
+	local, err := r.store.AttachLocal(&memstore.Holder{Name: "mount"}, func([]memstore.Stale) { told.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Detach()
+	remove := func(name string) op {
+		t.Helper()
+		r.create(name)
+		i, err := r.store.Root().Lookup(memstore.Root(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := local.Know(i); err != nil {
+			t.Fatal(err)
+		}
+		return op{nfs4.OpRemove, &nfs4.Name{Name: name}, new(nfs4.DirRes)}
+	}
+	c := r.connect(t, "one", false)
+	for _, name := range []string{"f", "g"} {
+		gone := remove(name)
+		c.must(nfs4.OK, putFH(r.root), gone)
+		if status, _ := c.send(0, op{nfs4.OpSequence, &nfs4.SequenceArgs{Session: c.sess, Seq: c.seq, CacheThis: true}, new(nfs4.SequenceRes)},
+			putFH(r.root), gone); status != nfs4.OK {
+			t.Errorf("%s removed once more: %v", name, status)
+		}
+	}
+	nc, err := r.connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	zero := &client40Test{t: t, s: r.s, nc: nc}
+	gone := remove("h")
+	zero.must(nfs4.OK, putFH(r.root), gone)
+	if status, _ := zero.again(putFH(r.root), gone); status != nfs4.OK {
+		t.Errorf("by version 4.0 removed once more: %v", status)
+	}
+	if told.Load() < 3 {
+		t.Errorf("the mount has forgotten something %d times", told.Load())
+	}
 }
