@@ -67,7 +67,7 @@ func (r *request) appleEntry(dir, i *memstore.Inode, a *memstore.Attr) (e wire.A
 		switch {
 		case strings.EqualFold(s.Name, appleResource):
 			e.Resource = uint64(s.Size)
-		case strings.EqualFold(s.Name, appleInfo):
+		case strings.EqualFold(s.Name, appleInfo) && e.Access&rightReadData != 0:
 			r.finderInfo(i, &e)
 			binary.BigEndian.PutUint32(e.Finder[12:], uint32(a.Btime/1e9-appleDate))
 		}

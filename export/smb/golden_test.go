@@ -32,7 +32,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addr := os.Getenv("GOLDEN_ADDR")
 			if addr == "" {
-				_, addr = newServer(t, nil)
+				_, addr = newServer(t, func(c *Config) { c.logonDelay = 1 })
 			}
 			d := &dialogue{golden: golden{layouts: make(map[string]*layout), vars: make(map[string]value)}, t: t, addr: addr}
 			defer func() {
