@@ -3,6 +3,7 @@ package smb
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -25,25 +26,30 @@ func (*script) SetDeadline(time.Time) error      { return nil }
 func (*script) SetReadDeadline(time.Time) error  { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
 
-// What a client does all the time makes no work for the collector.
-func TestAllocations(t *testing.T) {
+// wired is a connection that somebody has logged on to, without a network: its client
+// makes frames, and checks no replies.
+type wired struct {
+	*client
+	c *conn
+}
+
+func newWired(t testing.TB) *wired {
+	t.Helper()
 	s, _ := newServer(t, func(c *Config) { c.Signing = Enabled })
-	sc := new(script)
-	c := &conn{s: s, nc: sc, gone: make(chan struct{}), window: newWindow(), sessions: make(map[uint64]*session), pending: make(map[uint64]*pending)}
+	c := &conn{s: s, nc: new(script), gone: make(chan struct{}), window: newWindow(), sessions: make(map[uint64]*session), pending: make(map[uint64]*pending)}
 	c.buf = c.small[:smallSize]
 	if err := c.takeWork(false); err != nil {
 		t.Fatal(err)
 	}
-	defer c.giveWork()
+	t.Cleanup(c.giveWork)
 	c.terms = terms{dialect: wire.Dialect311, caps: wire.CapLargeMTU, cipher: wire.CipherAES128GCM, signing: wire.SigningAESGMAC}
 	ss := c.newSession()
-	defer ss.end()
+	t.Cleanup(ss.end)
 	if err := ss.setKeys(make([]byte, 16), 0); err != nil {
 		t.Fatal(err)
 	}
 	ss.trees[1] = &tree{s: ss, id: 1, exp: s.cfg.Exports.All()[0]}
 
-	// The client's other half: it makes messages, and checks no replies.
 	k := deriveKeys(c.dialect, c.cipher, make([]byte, 16), ss.preauth[:])
 	cl := &client{t: t, sessionID: ss.id, treeID: 1, signer: ss.signer}
 	k.toServer, k.toClient = k.toClient, k.toServer
@@ -51,72 +57,174 @@ func TestAllocations(t *testing.T) {
 	if cl.sealer, err = newSealer(c.cipher, &k); err != nil {
 		t.Fatal(err)
 	}
-	// frame is messages as one frame, with room behind it.
-	frame := func(how string, msgs ...[]byte) []byte {
-		b := make([]byte, sealedSize)
-		for i, m := range msgs {
-			if i < len(msgs)-1 {
-				m = append(m, make([]byte, -len(m)&7)...)
-				binary.LittleEndian.PutUint32(m[20:], uint32(len(m)))
-			}
-			if how == "signed" {
-				m[16] |= wire.FlagSigned
-				sum := cl.signer.sum(m, 0)
-				copy(m[signatureAt:], sum[:])
-			}
-			b = append(b, m...)
-		}
-		if how == "encrypted" {
-			b = cl.sealer.seal(b, 0, ss.id)
-		} else {
-			b = b[sealedSize:]
-		}
-		return append(b, make([]byte, slack)...)[:len(b)]
-	}
-	c.window.grant(100)
-	if err := c.answer(frame("plain", cl.message(wire.CommandCreate, createBody("f")))); err != nil {
-		t.Fatal(err)
-	}
-	var id [16]byte
-	copy(id[:], c.work.w.B[frameSize+wire.HeaderSize+64:])
-	c.sent()
+	return &wired{cl, c}
+}
 
-	data := bytes.Repeat([]byte("x"), 4096)
-	for _, tt := range []struct {
-		name string
-		msgs func() [][]byte
-		max  float64
-	}{
-		{"echo", func() [][]byte { return [][]byte{cl.message(wire.CommandEcho, echoBody)} }, 0},
-		{"write 4 KiB", func() [][]byte { return [][]byte{cl.writeMessage(id, 0, data)} }, 0},
-		{"read 4 KiB", func() [][]byte { return [][]byte{cl.readMessage(id, 0, 4096)} }, 0},
-		{"create, close", func() [][]byte {
-			closing := append([]byte{24, 0, 0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{0xff}, 16)...)
-			return [][]byte{cl.message(wire.CommandCreate, createBody("f")), cl.message(wire.CommandClose, closing, related)}
-		}, 6},
-	} {
-		for _, how := range []string{"plain", "signed", "encrypted"} {
+// frame is messages as one frame, with room behind it.
+func (w *wired) frame(how string, msgs ...[]byte) []byte {
+	b := make([]byte, sealedSize)
+	for i, m := range msgs {
+		if i < len(msgs)-1 {
+			m = append(m, make([]byte, -len(m)&7)...)
+			binary.LittleEndian.PutUint32(m[20:], uint32(len(m)))
+		}
+		if how == "signed" {
+			m[16] |= wire.FlagSigned
+			sum := w.signer.sum(m, 0)
+			copy(m[signatureAt:], sum[:])
+		}
+		b = append(b, m...)
+	}
+	if how == "encrypted" {
+		b = w.sealer.seal(b, 0, w.sessionID)
+	} else {
+		b = b[sealedSize:]
+	}
+	return append(b, make([]byte, slack)...)[:len(b)]
+}
+
+// answer has the server answer a frame, and all its replies be of status OK.
+func (w *wired) answer(frame []byte) {
+	w.t.Helper()
+	sealed := isSealed(frame)
+	w.c.window.grant(8)
+	if err := w.c.answer(frame); err != nil {
+		w.t.Fatal(err)
+	}
+	var h wire.Header
+	for at := frameSize; !sealed; at += int(h.Next) {
+		if !h.Decode(w.c.work.w.B[at:]) || h.Status != wire.StatusOK {
+			w.t.Fatalf("command %d: %v", h.Command, h.Status)
+		}
+		if h.Next == 0 {
+			break
+		}
+	}
+}
+
+// open opens or makes a file.
+func (w *wired) open(name string) (id [16]byte) {
+	w.answer(w.frame("plain", w.message(wire.CommandCreate, createBody(name))))
+	copy(id[:], w.c.work.w.B[frameSize+wire.HeaderSize+64:])
+	w.c.sent()
+	return id
+}
+
+var relatedClose = append([]byte{24, 0, 0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{0xff}, 16)...)
+
+// hotFrame is a frame that clients send all the time.
+type hotFrame struct {
+	name           string
+	msgs           func(w *wired, id [16]byte, i int) [][]byte
+	max            float64   // allocations that it may take
+	before, behind *hotFrame // what has to be done for it, and undone
+}
+
+var hot = []hotFrame{
+	{name: "echo", msgs: func(w *wired, _ [16]byte, _ int) [][]byte {
+		return [][]byte{w.message(wire.CommandEcho, echoBody)}
+	}},
+	{name: "write 4 KiB", msgs: func(w *wired, id [16]byte, _ int) [][]byte {
+		return [][]byte{w.writeMessage(id, 0, make([]byte, 4096))}
+	}},
+	{name: "read 4 KiB", msgs: func(w *wired, id [16]byte, _ int) [][]byte {
+		return [][]byte{w.readMessage(id, 0, 4096)}
+	}},
+	{name: "open, query, close", max: 5, msgs: func(w *wired, _ [16]byte, _ int) [][]byte {
+		query := append([]byte{41, 0, wire.InfoFile, wire.FileNetworkOpen, 56, 0, 0, 0}, make([]byte, 16)...)
+		query = append(query, bytes.Repeat([]byte{0xff}, 16)...)
+		return [][]byte{w.message(wire.CommandCreate, createBody("d\\f")), w.message(wire.CommandQueryInfo, query, related), w.message(wire.CommandClose, relatedClose, related)}
+	}},
+	{name: "create, close", max: 15, msgs: hotCreate, behind: &hotFrame{msgs: hotRemove}},
+	{name: "remove", max: 8, msgs: hotRemove, before: &hotFrame{msgs: hotCreate}},
+}
+
+func hotCreate(w *wired, _ [16]byte, i int) [][]byte {
+	return [][]byte{w.message(wire.CommandCreate, createBody(fmt.Sprintf("d\\New file %d.txt", i))), w.message(wire.CommandClose, relatedClose, related)}
+}
+
+func hotRemove(w *wired, _ [16]byte, i int) [][]byte {
+	body := createBody(fmt.Sprintf("d\\New file %d.txt", i))
+	binary.LittleEndian.PutUint32(body[24:], rightDelete)
+	binary.LittleEndian.PutUint32(body[40:], wire.OptDeleteOnClose)
+	return [][]byte{w.message(wire.CommandCreate, body), w.message(wire.CommandClose, relatedClose, related)}
+}
+
+// prepare makes what the frames of hot are about.
+func (w *wired) prepare() (id [16]byte) {
+	body := createBody("d")
+	binary.LittleEndian.PutUint32(body[40:], wire.OptDirectory)
+	w.answer(w.frame("plain", w.message(wire.CommandCreate, body), w.message(wire.CommandClose, relatedClose, related)))
+	w.c.sent()
+	id = w.open("f")
+	w.open("d\\f")
+	w.answer(w.frame("plain", w.writeMessage(id, 0, make([]byte, 4096))))
+	w.c.sent()
+	return id
+}
+
+// What a client does all the time makes little work for the collector.
+func TestAllocations(t *testing.T) {
+	for _, how := range []string{"plain", "signed", "encrypted"} {
+		w := newWired(t)
+		id := w.prepare()
+		for _, tt := range hot {
 			const runs = 50
 			var frames [][]byte
-			for range runs + 1 {
-				frames = append(frames, frame(how, tt.msgs()...))
-				c.window.grant(4)
+			for i := range runs + 1 {
+				frames = append(frames, w.frame(how, tt.msgs(w, id, i)...))
 			}
 			n := testing.AllocsPerRun(runs, func() {
-				if err := c.answer(frames[0]); err != nil {
-					t.Fatal(err)
-				}
+				w.answer(frames[0])
 				frames = frames[1:]
-				var h wire.Header
-				if how != "encrypted" && (!h.Decode(c.work.w.B[frameSize:]) || h.Status != wire.StatusOK) {
-					t.Fatalf("%s, %s: %v", tt.name, how, h.Status)
-				}
-				c.sent()
+				w.c.sent()
 			})
 			t.Logf("%s, %s: %v", tt.name, how, n)
 			if n > tt.max {
 				t.Errorf("%s, %s: %v allocations, want %v", tt.name, how, n, tt.max)
 			}
 		}
+	}
+}
+
+// BenchmarkAnswer is what a signed frame costs without the network.
+func BenchmarkAnswer(b *testing.B) {
+	w := newWired(b)
+	id := w.prepare()
+	const batch = 256
+	frames := make([][]byte, 0, batch)
+	run := func(tt *hotFrame, n int) {
+		frames = frames[:0]
+		for i := range n {
+			frames = append(frames, w.frame("signed", tt.msgs(w, id, i)...))
+		}
+	}
+	answer := func() {
+		for _, f := range frames {
+			w.answer(f)
+			w.c.sent()
+		}
+	}
+	for i := range hot {
+		tt := &hot[i]
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for done := 0; done < b.N; done += batch {
+				b.StopTimer()
+				n := min(batch, b.N-done)
+				if tt.before != nil {
+					run(tt.before, n)
+					answer()
+				}
+				run(tt, n)
+				b.StartTimer()
+				answer()
+				b.StopTimer()
+				if tt.behind != nil {
+					run(tt.behind, n)
+					answer()
+				}
+			}
+		})
 	}
 }

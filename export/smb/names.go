@@ -108,7 +108,12 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 	if !strings.Contains(text, ":") {
 		text = strings.ReplaceAll(text, "/", `\`) // as Samba does
 	}
-	parts, status := foldDots(strings.Split(text, `\`))
+	var room [16]string
+	parts := room[:0]
+	for part := range strings.SplitSeq(text, `\`) {
+		parts = append(parts, part)
+	}
+	parts, status = foldDots(parts)
 	if status != wire.StatusOK || len(parts) == 0 {
 		return path{inode: root}, status
 	}
@@ -213,11 +218,13 @@ func cutStream(part string) (leaf, stream string, data bool, status wire.Status)
 
 // checkPart tells whether a part of a path can be a name.
 func checkPart(part string) wire.Status {
-	switch {
-	case part == "" || part == "." || part == "..":
+	if part == "" || part == "." || part == ".." {
 		return wire.StatusNameInvalid
-	case strings.ContainsFunc(part, func(c rune) bool { return c < 0x20 || strings.ContainsRune(`"*/:<>?|`, c) }):
-		return wire.StatusNameInvalid
+	}
+	for i := range len(part) {
+		if c := part[i]; c < 0x20 || strings.IndexByte(`"*/:<>?|`, c) >= 0 {
+			return wire.StatusNameInvalid
+		}
 	}
 	return wire.StatusOK
 }
