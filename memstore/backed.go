@@ -14,6 +14,7 @@ type backed struct {
 
 	id    int32 // by which the mount's kernel knows the file, if opens > 0
 	opens int   // of the mount, by which processes reach the file by themselves
+	away  int   // calls that work on the file with Inode.mu unlocked; see leave
 
 	// A process may read, or change, the file without the store: one had it open
 	// like that, and has it still, or mapped, as far as is known.
@@ -39,6 +40,13 @@ func (i *Inode) backed() *backed {
 func (i *Inode) loose() bool {
 	b := i.backed()
 	return b != nil && b.loose
+}
+
+// Loose tells whether a local process may be changing the file without the store.
+func (i *Inode) Loose() bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.loose()
 }
 
 // reached tells whether a local process may reach the file without the store.
@@ -78,7 +86,7 @@ func (i *Inode) sync() {
 		// Stores to a page that is mapped already move no time.
 		i.change++
 	}
-	if b.opens == 0 && b.file.alone() {
+	if b.opens == 0 && b.away == 0 && b.file.alone() {
 		b.held, b.loose = false, false
 	}
 	was := b.st
@@ -192,9 +200,67 @@ func (s *Store) dropBacked(b *backed) {
 	s.reaper.addFile(b.file)
 }
 
-// writeBacked is copyIn for a backed file.
+// leave is called before the tmpfs is asked for what has to wait while a local
+// process writes to the file: that process may wait for its write's source, which
+// can be a mapping of anything. If there may be one i.mu is unlocked, until join;
+// the file stays backed and loose meanwhile, but the inode may be dead then. Called
+// with i.mu held for writing.
+func (i *Inode) leave() (b *backed, left bool) {
+	b = i.x.backed
+	if left = b.loose; left {
+		b.away++
+		i.mu.Unlock()
+	}
+	return b, left
+}
+
+// elsewhere is the Wait of calls that are not to be made in place.
+var elsewhere = func() *Wait {
+	w := &Wait{done: make(chan struct{})}
+	close(w.done)
+	return w
+}()
+
+// inPlace refuses a caller what may leave the lock, if it is not to. Called with
+// i.mu held.
+func (i *Inode) inPlace(c *Caller) error {
+	if c.InPlace && i.loose() {
+		return elsewhere
+	}
+	return nil
+}
+
+// join locks i.mu again if leave has unlocked it.
+func (i *Inode) join(b *backed, left bool) {
+	if !left {
+		return
+	}
+	i.mu.Lock()
+	if b.away--; b.away == 0 && i.backed() != b {
+		i.s.dropBacked(b) // see forsake
+	}
+}
+
+// joinChanged is join after a change, and takes in what it has made of the file.
+func (i *Inode) joinChanged(b *backed, left bool) {
+	i.join(b, left)
+	if i.backed() == b {
+		b.st = b.file.stat()
+		i.size = b.st.size
+	}
+}
+
+// forsake frees the bytes of an inode that is dead, as soon as nobody works on
+// them. Called with the inode's mu held for writing.
+func (s *Store) forsake(b *backed) {
+	if b.away == 0 {
+		s.dropBacked(b)
+	}
+}
+
+// writeBacked is copyIn for a backed file, and sets the size.
 func (i *Inode) writeBacked(p []byte, off int64) int {
-	b := i.x.backed
+	b, left := i.leave()
 	done := b.file.write(p, off)
 	for more := true; done < len(p) && more; {
 		// The tmpfs is full. It gets what is free elsewhere.
@@ -203,28 +269,37 @@ func (i *Inode) writeBacked(p []byte, off int64) int {
 		n := b.file.write(p[done:], off+int64(done))
 		done, more = done+n, more || n > 0
 	}
-	b.st = b.file.stat()
+	i.joinChanged(b, left)
 	return done
 }
 
 // appendBacked writes p where the file ends when it is written: local processes
 // may append too.
 func (i *Inode) appendBacked(p []byte) int {
-	b := i.x.backed
+	b, left := i.leave()
 	i.s.give(0)
 	n := b.file.append(p)
-	b.st = b.file.stat()
-	i.size = b.st.size
+	i.joinChanged(b, left)
 	return n
 }
 
+func (i *Inode) truncateBacked(size int64) error {
+	b, left := i.leave()
+	ok := b.file.truncate(size)
+	i.joinChanged(b, left)
+	if !ok {
+		return ErrNoSpace
+	}
+	return nil
+}
+
 func (i *Inode) punchBacked(off, end int64) error {
-	b := i.x.backed
 	if end == i.size {
 		end = roundUp(end, tmpfsPage) // the rest of the last page need not be kept
 	}
+	b, left := i.leave()
 	ok := b.file.punch(off, end-off)
-	b.st = b.file.stat()
+	i.joinChanged(b, left)
 	if !ok {
 		return ErrNoSpace
 	}
@@ -232,33 +307,23 @@ func (i *Inode) punchBacked(off, end int64) error {
 }
 
 func (i *Inode) allocateBacked(off, n int64, keepSize bool) error {
-	b := i.x.backed
+	b, left := i.leave()
 	i.s.reaper.drain()
 	i.s.give(0)
 	ok := b.file.allocate(off, n, keepSize)
-	b.st = b.file.stat()
+	i.joinChanged(b, left)
 	if !ok {
 		return ErrNoSpace
-	}
-	if !keepSize {
-		i.size = max(i.size, off+n)
 	}
 	return nil
 }
 
-// copyWithin is share of a backed file with itself.
-func (i *Inode) copyWithin(to, from, n int64) (done int64) {
-	buf := slotPool.Get().(*[slotSize]byte)
-	defer slotPool.Put(buf)
-	for done < n {
-		p := buf[:min(n-done, slotSize)]
-		i.copyOut(p, from+done)
-		m := i.writeBacked(p, to+done)
-		if done += int64(m); m < len(p) {
-			break
-		}
-	}
-	return done
+// seekBacked finds data, or a hole, from off on; ok is false if there is none.
+func (i *Inode) seekBacked(off int64, hole bool) (pos int64, ok bool) {
+	b, left := i.leave()
+	pos, ok = b.file.seek(off, hole)
+	i.join(b, left)
+	return pos, ok
 }
 
 // grows is called before a file gets longer, to end. What local processes make

@@ -3,6 +3,7 @@ package memstore
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // backing is where the bytes of backed files are: a tmpfs of the store's own. Its
@@ -136,18 +137,44 @@ func (b *backing) used() int64 {
 	return b.tmpfs.used()
 }
 
+// closeTime is for how long the store's end waits for processes that are writing.
+const closeTime = time.Second
+
 // close is for the store's end. What local processes have of its files, passed
 // through, would be theirs until they close it: it is cut to nothing, and cannot
 // grow.
 func (b *backing) close() {
 	b.tidyUp()
+	var cut sync.WaitGroup
 	b.s.table.each(func(i *Inode) {
-		if f := i.backed(); f != nil {
-			i.x.backed = nil
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		f := i.backed()
+		if f == nil {
+			return
+		}
+		i.x.backed = nil
+		if !f.loose {
 			f.file.truncate(0)
 			b.drop(f.file)
+			return
 		}
+		f.away++
+		cut.Go(func() {
+			f.file.truncate(0)
+			i.join(f, true)
+			i.mu.Unlock()
+		})
 	})
+	all := make(chan struct{})
+	go func() {
+		cut.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(closeTime):
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tmpfs.resize(tmpfsPage)

@@ -62,6 +62,11 @@ type Caller struct {
 	// on this machine. Such a change must not be acknowledged to anybody before
 	// Unsettled.Settle has returned. nil: every call settles what it changes.
 	Unsettled *Unsettled
+	// InPlace says that a process of this machine may wait for what the caller
+	// does after the call. A call that would wait for such a process then answers
+	// a Wait that is over: it is to be tried again without InPlace, where nothing
+	// else waits for its end.
+	InPlace bool
 }
 
 // Root is the caller for work of the server itself.

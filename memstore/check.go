@@ -210,8 +210,8 @@ func (k *checker) backing(i *Inode) {
 	k.files++
 	k.used += backedCost
 	k.backed += st.used
-	if opens != b.opens || i.data.Len() > 0 || st.size != i.size && !b.loose {
-		k.fail("inode %d: %d opens passed through, %d counted; %d extents; size %d, of the backing %d", i.ino, opens, b.opens, i.data.Len(), i.size, st.size)
+	if opens != b.opens || b.away != 0 || i.data.Len() > 0 || st.size != i.size && !b.loose {
+		k.fail("inode %d: %d opens passed through, %d counted; %d calls away; %d extents; size %d, of the backing %d", i.ino, opens, b.opens, b.away, i.data.Len(), i.size, st.size)
 	}
 }
 

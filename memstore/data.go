@@ -264,7 +264,7 @@ func (i *Inode) writable(c *Caller, o *Open, off, n int64) error {
 	if w := i.breakLeases(c, opWrite); w != nil {
 		return w
 	}
-	return nil
+	return i.inPlace(c)
 }
 
 // wrote finishes a change of data. Called with i.mu held for writing.
@@ -309,8 +309,8 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64, appends bool) (n 
 	i.grows(c, off+int64(len(p)))
 	if appends && i.loose() {
 		n = i.appendBacked(p)
-	} else if n = i.copyIn(p, off); n > 0 {
-		i.size = max(i.size, off+int64(n))
+	} else {
+		n = i.copyIn(p, off)
 	}
 	if n > 0 {
 		i.wrote(c)
@@ -326,8 +326,8 @@ func (i *Inode) write(c *Caller, o *Open, p []byte, off int64, appends bool) (n 
 	return n, ch, err
 }
 
-// copyIn puts p at off and returns how many bytes there was memory for. The
-// size is the caller's to set. Called with i.mu held for writing.
+// copyIn puts p at off, makes the file as long as that needs, and returns how many
+// bytes there was memory for. Called with i.mu held for writing.
 func (i *Inode) copyIn(p []byte, off int64) int {
 	if i.backed() != nil {
 		return i.writeBacked(p, off)
@@ -345,6 +345,9 @@ func (i *Inode) copyIn(p []byte, off int64) int {
 		n := min(int64(len(p)-done), e.Off+e.Len-pos)
 		i.s.arena.Write(at(e, pos), p[done:done+int(n)])
 		done += int(n)
+	}
+	if done > 0 {
+		i.size = max(i.size, off+int64(done))
 	}
 	return done
 }
@@ -488,12 +491,7 @@ func (i *Inode) truncate(size int64) (cut extent.Map, err error) {
 			i.s.dropBacked(b)
 			return cut, nil
 		}
-		if !b.file.truncate(size) {
-			return cut, ErrNoSpace
-		}
-		b.st = b.file.stat()
-		i.size = size
-		return cut, nil
+		return cut, i.truncateBacked(size)
 	}
 	switch {
 	case size > i.size:
@@ -626,19 +624,18 @@ func (i *Inode) WriteFresh(c *Caller, o *Open, f *Fresh) (n int, ch Changed, err
 			i.data.Insert(e)
 		}
 		n = int(f.n)
+		i.size = max(i.size, off+f.n)
 		f.reset()
 	default:
 		// Backed, or full: what there are pages for can still be overwritten.
 		for _, p := range f.Slices {
 			done := i.copyIn(p, off+int64(n))
-			if n += done; done < len(p) {
+			if n += done; done < len(p) || i.dead {
 				break
 			}
-			i.size = max(i.size, off+int64(n))
 		}
 	}
 	if n > 0 {
-		i.size = max(i.size, off+int64(n))
 		i.wrote(c)
 	} else {
 		err = ErrNoSpace

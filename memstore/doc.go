@@ -24,11 +24,17 @@
 // No caller's code runs with one of these held: events of watches are queued
 // and waiters are woken through channels, and what a change frees in bulk is
 // left to the reaper. System calls under a lock copy memory or resize a tmpfs,
-// and wait for nobody, with one exception: a change of a backed file waits while
-// a local process writes to it, and that process may wait for its write's source,
-// a mapping of another file which the store is asked to read. So who changes a
-// backed file has no other file locked, and who locks two files waits for one
-// only while it has the other not.
+// and wait for nobody.
+//
+// The kernel has a lock of its own for a backed file, which it holds while a local
+// process writes there, and such a process may wait for its write's source: a
+// mapping of another file which the store is asked to read, of a folder that the
+// same machine has mounted from the store's servers, or of something that never
+// comes. So what needs the kernel's lock (to change such a file, or to search it
+// for holes) is done with no lock of the store held (Inode.leave): who asks for it
+// waits, and everything else that is asked of that file and of others is answered.
+// Nor does one wait for it in whose way the process's source may come, the reader
+// of a connection (Caller.InPlace).
 //
 // # Memory
 //

@@ -152,7 +152,7 @@ func (i *Inode) bury() extent.Map {
 			s.inode.orphaned()
 		}
 		if i.x.backed != nil {
-			i.s.dropBacked(i.x.backed)
+			i.s.forsake(i.x.backed)
 		}
 		i.x = nil
 	}
@@ -304,9 +304,15 @@ func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map
 		return cut, w
 	}
 	if a.Mask&SetSize != 0 {
+		if err := i.inPlace(c); err != nil {
+			return cut, err
+		}
 		i.grows(c, a.Size)
 		if cut, err = i.truncate(a.Size); err != nil {
 			return cut, err
+		}
+		if i.dead {
+			return cut, ErrStale // it has left its lock meanwhile
 		}
 	}
 

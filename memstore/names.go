@@ -39,6 +39,8 @@ type Created struct {
 	Attr  Attr
 	Dir   Changed
 	Open  *Open
+
+	full bool // a file that Create was to empty has yet to be
 }
 
 // Create makes an inode of any type under a name. A new file is opened as
@@ -52,16 +54,37 @@ func (d *Inode) Create(c *Caller, name string, a *Create) (Created, error) {
 	}
 	d.mu.Unlock()
 	d.s.release(cut)
-	if err == nil {
-		if r.New {
-			d.notify(r.Inode.named(), WatchEvent{Action: WatchAdded, Path: name})
-			d.s.settle(c, Stale{Inode: d, Name: name})
-		} else if a.truncates() {
-			r.Inode.changed(WatchWrite | WatchSize)
-			d.s.settle(c, Stale{Inode: r.Inode, Data: true})
-		}
+	switch {
+	case err != nil:
+	case r.New:
+		d.notify(r.Inode.named(), WatchEvent{Action: WatchAdded, Path: name})
+		d.s.settle(c, Stale{Inode: d, Name: name})
+	case r.full:
+		err = r.empty(c)
+	case a.truncates():
+		r.Inode.changed(WatchWrite | WatchSize)
+		d.s.settle(c, Stale{Inode: r.Inode, Data: true})
 	}
 	return r, err
+}
+
+// empty is what is left of Create for a file to which a local process may be
+// writing: that is waited for without the directory's lock.
+func (r *Created) empty(c *Caller) error {
+	o := r.Open
+	if o != nil && o.Access()&AccessWrite == 0 {
+		o = nil
+	}
+	ch, err := r.Inode.SetAttr(c, o, &SetAttr{Mask: SetSize})
+	if err != nil {
+		if r.Open != nil {
+			r.Open.Close()
+		}
+		r.Inode, r.Open = nil, nil
+		return err
+	}
+	r.Attr = ch.After
+	return nil
 }
 
 // create is called with d.mu held for writing.
@@ -241,10 +264,13 @@ func (i *Inode) take(c *Caller, a *Create, r *Created) (cut extent.Map, err erro
 				return cut, err
 			}
 		}
-		if a.truncates() {
-			if cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize}, now()); err != nil {
-				return cut, err
-			}
+		if r.full = a.truncates() && i.loose(); r.full {
+			err = i.inPlace(c)
+		} else if a.truncates() {
+			cut, err = i.setAttr(c, nil, &SetAttr{Mask: SetSize}, now())
+		}
+		if err != nil {
+			return cut, err
 		}
 	}
 	if a.Open != nil {

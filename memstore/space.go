@@ -7,10 +7,7 @@ import (
 // SeekData returns the first offset from off on where the file may have data.
 // ErrNoData if there is none, or off is not before the end of the file.
 func (i *Inode) SeekData(c *Caller, o *Open, off int64) (int64, error) {
-	return i.seek(c, o, off, func() (int64, bool) {
-		if b := i.backed(); b != nil {
-			return b.file.seek(off, false)
-		}
+	return i.seek(c, o, off, false, func() (int64, bool) {
 		e, ok := i.data.Find(off)
 		pos := max(off, e.Off)
 		return pos, ok && pos < i.size
@@ -20,10 +17,7 @@ func (i *Inode) SeekData(c *Caller, o *Open, off int64) (int64, error) {
 // SeekHole returns the first offset from off on where the file has a hole; its
 // end is one. ErrNoData if off is not before the end of the file.
 func (i *Inode) SeekHole(c *Caller, o *Open, off int64) (int64, error) {
-	return i.seek(c, o, off, func() (int64, bool) {
-		if b := i.backed(); b != nil {
-			return b.file.seek(off, true)
-		}
+	return i.seek(c, o, off, true, func() (int64, bool) {
 		pos := off
 		for pos < i.size {
 			e, ok := i.data.Find(pos)
@@ -36,18 +30,35 @@ func (i *Inode) SeekHole(c *Caller, o *Open, off int64) (int64, error) {
 	})
 }
 
-func (i *Inode) seek(c *Caller, o *Open, off int64, find func() (int64, bool)) (int64, error) {
+// seek finds data, or a hole: by find where the file is paged.
+func (i *Inode) seek(c *Caller, o *Open, off int64, hole bool, find func() (int64, bool)) (int64, error) {
 	i.rlock()
-	defer i.mu.RUnlock()
+	if i.backed() != nil {
+		i.mu.RUnlock()
+		i.lock()
+		defer i.mu.Unlock()
+	} else {
+		defer i.mu.RUnlock()
+	}
 	if err := i.readable(c, o, off, 0); err != nil {
 		return 0, err
 	}
-	if off < i.size {
-		if pos, ok := find(); ok {
-			return pos, nil
-		}
+	if off >= i.size {
+		return 0, ErrNoData
 	}
-	return 0, ErrNoData
+	if err := i.inPlace(c); err != nil {
+		return 0, err
+	}
+	pos, ok := int64(0), false
+	if i.backed() != nil {
+		pos, ok = i.seekBacked(off, hole)
+	} else {
+		pos, ok = find()
+	}
+	if !ok {
+		return 0, ErrNoData
+	}
+	return pos, nil
 }
 
 // Punch makes n bytes from off read as zero and gives their memory back; the
@@ -282,10 +293,10 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 		return 0, ch, ErrStale
 	}
 	ch.Before = i.before()
-	if err == nil && i != src && src.backed() != nil {
+	if err == nil && src.backed() != nil {
 		i.grows(c, off+n)
 	}
-	if err == nil && i != src && (i.backed() != nil || src.backed() != nil) {
+	if err == nil && (i.backed() != nil || src.backed() != nil) {
 		unlock()
 		done, ch.After, err = i.copyFrom(c, o, off, src, so, srcOff, n)
 		return done, ch, err
@@ -315,7 +326,7 @@ func (i *Inode) Clone(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOf
 }
 
 // lockFiles locks two files for writing; they may be the same. It does not wait
-// for one while it holds the other; see package doc.
+// for one while it holds the other, so that it does not matter which comes first.
 func lockFiles(a, b *Inode) (unlock func()) {
 	for a.mu.Lock(); a != b && !b.mu.TryLock(); a.mu.Lock() {
 		a.mu.Unlock()
@@ -330,8 +341,8 @@ func lockFiles(a, b *Inode) (unlock func()) {
 	}
 }
 
-// copyFrom is Clone where a file is backed. No file is locked while a backed one
-// is waited for, so a part is copied at a time, and each as a change of its own.
+// copyFrom is Clone where a file is backed. Work on that leaves its lock, so a part
+// is copied at a time, and each as a change of its own.
 func (i *Inode) copyFrom(c *Caller, o *Open, off int64, src *Inode, so *Open, srcOff, n int64) (done int64, after Attr, err error) {
 	buf := slotPool.Get().(*[slotSize]byte)
 	defer slotPool.Put(buf)
@@ -389,9 +400,6 @@ func (i *Inode) extend(c *Caller, o *Open, end int64) (Changed, error) {
 
 // share is Clone with both locked for writing, and returns how far it came.
 func (i *Inode) share(off int64, src *Inode, srcOff, n int64) (done int64) {
-	if i.backed() != nil {
-		return i.copyWithin(off, srcOff, n)
-	}
 	for done < n {
 		to, from := off+done, srcOff+done
 		if done > 0 {

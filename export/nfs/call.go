@@ -354,10 +354,11 @@ func (k *call) handle(b *[handleSize]byte, i *memstore.Inode) []byte {
 	return b[:]
 }
 
-// Bounds for requests that wait for another holder.
+// Bounds for requests that wait for another holder, or for a local process.
 const (
-	maxParked = 16              // of one connection
-	parkTime  = 2 * time.Second // then JUKEBOX, upon which Linux waits 5 s
+	maxParked = 16                     // of one connection
+	roomTime  = 100 * time.Millisecond // for one of them to end, if this one may be soon over
+	parkTime  = 2 * time.Second        // then JUKEBOX, upon which Linux waits 5 s
 )
 
 // park takes a request that met another holder's lease out of the connection's
@@ -368,7 +369,7 @@ func (c *conn) park(k *call, rec []byte) {
 	p := &call{c: c, w: new(xdr.Writer), proc: k.proc, replay: k.replay, wait: k.wait, again: true}
 	p.who.Unsettled = &p.unsettled
 	size := int64(len(rec)) + outSize - flushSize
-	if k.fresh != nil || c.parked.Load() >= maxParked || !c.s.large.TryTake(size) {
+	if k.fresh != nil || !c.hasRoom(k.wait) || !c.s.large.TryTake(size) {
 		k.giveUp()
 		return
 	}
@@ -385,6 +386,23 @@ func (c *conn) park(k *call, rec []byte) {
 		defer c.s.large.Give(size)
 		p.retry(rec)
 	}()
+}
+
+// hasRoom tells whether one more request may be parked. One whose wait is over
+// leaves its connection only in case that a local process holds it up; if many do
+// so, it waits a moment.
+func (c *conn) hasRoom(w *memstore.Wait) bool {
+	for end := time.Now().Add(roomTime); c.parked.Load() >= maxParked; time.Sleep(100 * time.Microsecond) {
+		select {
+		case <-w.Done():
+		default:
+			return false
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 // giveUp leaves the reply that asks the client to try again later, with a new

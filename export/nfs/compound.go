@@ -359,7 +359,7 @@ func (m *compound) moveTo(p *call, rec []byte) {
 	p.exp, p.last, p.admitted, p.whose = k.exp, k.last, k.admitted, k.whose
 	p.who, p.groups = k.who, k.groups
 	p.who.Groups = p.groups[:len(k.who.Groups)]
-	p.who.Unsettled = &p.unsettled
+	p.who.Unsettled, p.who.InPlace = &p.unsettled, false
 	p.unsettled.Move(&k.unsettled)
 	p.w.B = append(p.w.B, k.w.B[k.begun:m.at]...)
 	p.m = *m

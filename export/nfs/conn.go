@@ -276,6 +276,7 @@ func (c *conn) takeWork(urgent bool) error {
 	c.work.w.B = c.work.out[:0]
 	c.work.call = call{c: c, w: &c.work.w, work: c.work}
 	c.work.call.who.Unsettled = &c.work.call.unsettled
+	c.work.call.who.InPlace = c.peer.Local()
 	c.buf = c.work.in
 	copy(c.buf, c.small[:c.w])
 	return nil
@@ -344,8 +345,8 @@ func (c *conn) receive() (done bool, err error) {
 	head := c.buf[c.pos+rpc.MarkSize : c.w]
 	k := &c.work.call
 	i, off, n, tail := k.freshWrite(head, size)
-	if n == 0 || !c.s.large.TryTake(int64(n)) {
-		return false, nil
+	if n == 0 || i.Loose() || !c.s.large.TryTake(int64(n)) {
+		return false, nil // a WRITE that is to be parked must be whole
 	}
 	defer c.s.large.Give(int64(n))
 	f := &c.work.fresh

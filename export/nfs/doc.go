@@ -49,7 +49,9 @@
 // order: no procedure touches more than the largest READ or WRITE, or lists
 // more than 64 KiB of names. A call of the store that answers memstore.Wait
 // leaves it: a goroutine with a copy of the request tries again when the other
-// holder has given way, for two seconds, and then answers JUKEBOX. Replies to
+// holder has given way, for two seconds, and then answers JUKEBOX. So does a change
+// of a file to which a process of this machine may be writing, if the client is of
+// this machine too (memstore.Caller.InPlace). Replies to
 // changes that the store's mount on this machine has to forget something for are
 // sent by a goroutine when it has (settle.go). Each server has a janitor besides.
 //

@@ -126,14 +126,18 @@ func (s *server) invalidate() {
 // or inode that the kernel takes to forget an entry, for which reason an entry
 // is named that no file has; and answers that tell of an inode for the first
 // time, until which the kernel does not know it.
+//
+// The lock of a file is also held by a process while it writes without the server,
+// for as long as its write's source takes. So of a file to which one may be writing
+// none of that is waited for: the kernel keeps no attributes of it.
 func (s *server) tell(t memstore.Stale) {
 	s.forget.count.Add(1)
 	ino := t.Inode.Ino()
 	st := fuse.ENOENT
-	if t.Child != nil {
+	if t.Child != nil && !t.Child.Loose() {
 		st = s.kernel.DeleteNotify(ino, t.Child.Ino(), t.Name)
 	}
-	if st != fuse.OK {
+	if st != fuse.OK && (t.Name != "" || !t.Inode.Loose()) {
 		s.kernel.EntryNotify(ino, t.Name)
 	}
 	off := int64(-1) // attributes only
