@@ -22,6 +22,9 @@ func (p *Plan) linux(w *Want) {
 
 func (p *Plan) linuxFUSE(w *Want) {
 	p.Type, p.Source = fuseType, "ramserver"
+	if w.Source != "" && !strings.ContainsAny(w.Source, `,\`) { // which fusermount3 would take apart
+		p.Source = w.Source
+	}
 	p.Checks = []Check{
 		{NeedFilesystem, "fuse", "modprobe fuse; in a container the host has to"},
 		{NeedDevice, "/dev/fuse", "modprobe fuse, or use sudo if only root may open it; give a container the device (docker run --device /dev/fuse --cap-add SYS_ADMIN)"},

@@ -27,6 +27,7 @@ type Want struct {
 	System string   // runtime.GOOS of the client
 	Via    string   // FUSE, NFS or SMB
 	Dir    string   // a folder, or on Windows a drive such as R:
+	Source string   // what a mount by FUSE is listed as; "": ramserver
 	Export string   // name of the export, without a slash
 	Host   string   // of the server: a name or an address, IPv6 without brackets
 	Port   uint16   // of NFS and MOUNT, or of SMB

@@ -44,7 +44,7 @@ func mountHelper(args []string) int {
 // gives its helpers, nil if nothing is to be done.
 func helperArgs(args []string) ([]string, error) {
 	var plain, options []string
-	fake := false
+	fake, sloppy := false, false
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "-o" || a == "-t" || a == "-N":
@@ -62,6 +62,7 @@ func helperArgs(args []string) ([]string, error) {
 				return nil, fmt.Errorf("%s: unknown; want -s, -f, -n, -v or -o OPTIONS", a)
 			}
 			fake = fake || strings.Contains(a, "f")
+			sloppy = sloppy || strings.Contains(a, "s")
 		default:
 			plain = append(plain, a)
 		}
@@ -69,7 +70,8 @@ func helperArgs(args []string) ([]string, error) {
 	if len(plain) != 2 {
 		return nil, fmt.Errorf("want SPEC DIR [-sfnv] [-o OPTIONS], as mount(8) calls it")
 	}
-	out := []string{"mount", plain[1]}
+	out := []string{"mount", plain[1], "--source=" + plain[0]}
+	known := newMount(new(instance)).Flags()
 	for _, o := range options {
 		key, _, _ := strings.Cut(o, "=")
 		switch {
@@ -77,6 +79,9 @@ func helperArgs(args []string) ([]string, error) {
 			// It is for mount(8) or systemd, or what holds anyway.
 		case slices.Contains(restrictions, o):
 			out = append(out, "--options", o)
+		case o == "remount":
+			return nil, fmt.Errorf("remount: a mount cannot be changed; umount it, with which its store goes")
+		case sloppy && known.Lookup(key) == nil:
 		default:
 			out = append(out, "--"+o)
 		}
@@ -92,6 +97,7 @@ var restrictions = []string{"ro", "nosuid", "nodev", "noexec", "noatime"}
 
 // forMount are the options that mount(8) acts on itself, and defaults.
 var forMount = []string{
-	"defaults", "rw", "suid", "dev", "exec", "async", "atime", "relatime", "diratime", "auto", "noauto", "nofail",
-	"user", "nouser", "users", "owner", "group", "_netdev", "comment",
+	"defaults", "rw", "suid", "dev", "exec", "async", "sync", "dirsync", "auto", "noauto", "nofail",
+	"atime", "relatime", "norelatime", "strictatime", "nostrictatime", "diratime", "nodiratime", "lazytime", "nolazytime",
+	"user", "nouser", "users", "nousers", "owner", "noowner", "group", "nogroup", "_netdev", "comment", "silent", "loud", "nomand",
 }

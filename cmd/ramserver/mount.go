@@ -27,6 +27,7 @@ type mountFlags struct {
 	options    []string
 	print      bool
 	foreground bool
+	source     string // what a mount by FUSE is listed as
 
 	passthrough string
 }
@@ -87,6 +88,8 @@ by FUSE it is the whole store of that export.`,
 	cmd.Flags().StringVar(&m.via, "via", "auto", "fuse, nfs (the system's own client), smb, or auto: the best that works here")
 	cmd.Flags().StringSliceVarP(&m.options, "options", "o", nil, "`restrictions`: ro, nosuid, nodev, noexec, noatime")
 	cmd.Flags().StringVar(&m.passthrough, "passthrough", "auto", "by FUSE as root, with Linux 6.9: which files the kernel reads and writes without the server: auto (those that gain by it), never or always")
+	cmd.Flags().StringVar(&m.source, "source", "", "what the system lists as mounted there, by FUSE; fstab's first field")
+	cmd.Flags().MarkHidden("source")
 	cmd.Flags().BoolVar(&m.print, "print", false, "show what would be checked and done, and change nothing")
 	cmd.Flags().BoolVar(&m.foreground, "foreground", false, "stay, as serve does")
 	s.register(cmd.Flags())
@@ -189,7 +192,7 @@ func (m *mountFlags) planVia(p *plan, via, dir string) (err error) {
 		port = p.nfsPort
 	}
 	p.mount, err = loopback.New(loopback.Want{
-		System: runtime.GOOS, Via: via, Dir: dir, Export: p.exports[0].name, Flags: m.options,
+		System: runtime.GOOS, Via: via, Dir: dir, Export: p.exports[0].name, Flags: m.options, Source: m.source,
 		Host: localHost(listen), Port: port, User: user, Secret: secret, Bound: p.portmap == "on", Root: os.Geteuid() == 0,
 		Plain3: p.only3(), Alone: len(p.exports) == 1,
 		Local: true, Conns: min(maxConns, runtime.NumCPU()), IO: min(p.maxIO, 1<<20),

@@ -25,12 +25,16 @@ func TestNameOf(t *testing.T) {
 // What mount(8) says, and what it means.
 func TestHelperArgs(t *testing.T) {
 	for _, tc := range []struct{ args, want, err string }{
-		{args: "ramdisk /ramdisk", want: "mount /ramdisk"},
-		{args: "ramdisk /ramdisk -o rw,size=4G", want: "mount /ramdisk --size=4G"},
-		{args: "ramdisk /ramdisk -n -o size=4G,nosuid,noauto,x-systemd.automount,nofail,_netdev", want: "mount /ramdisk --size=4G --options nosuid"},
-		{args: "ramdisk /ramdisk -sv -o ro,via=nfs -t ramserver -o insecure-ports,allow=10.0.0.0/8", want: "mount /ramdisk --options ro --via=nfs --insecure-ports --allow=10.0.0.0/8"},
-		{args: "-o defaults ramdisk /ramdisk", want: "mount /ramdisk"},
+		{args: "ramdisk /ramdisk", want: "mount /ramdisk --source=ramdisk"},
+		{args: "ramdisk /ramdisk -o rw,size=4G", want: "mount /ramdisk --source=ramdisk --size=4G"},
+		{args: "ramdisk /ramdisk -n -o size=4G,nosuid,noauto,x-systemd.automount,nofail,_netdev", want: "mount /ramdisk --source=ramdisk --size=4G --options nosuid"},
+		{args: "ramdisk /ramdisk -sv -o ro,via=nfs -t ramserver -o insecure-ports,allow=10.0.0.0/8", want: "mount /ramdisk --source=ramdisk --options ro --via=nfs --insecure-ports --allow=10.0.0.0/8"},
+		{args: "-o defaults ramdisk /ramdisk", want: "mount /ramdisk --source=ramdisk"},
 		{args: "ramdisk /ramdisk -f", want: ""},
+		{args: "none /ramdisk -n -v -o rw,user,noauto,nodiratime,lazytime,size=1G", want: "mount /ramdisk --source=none --size=1G"},
+		{args: "ramdisk /ramdisk -o bogus=1", want: "mount /ramdisk --source=ramdisk --bogus=1"}, // which mount refuses
+		{args: "ramdisk /ramdisk -s -o bogus=1,size=1G", want: "mount /ramdisk --source=ramdisk --size=1G"},
+		{args: "ramdisk /ramdisk -o remount,size=1G", err: "remount: a mount cannot be changed"},
 		{args: "/ramdisk", err: "want SPEC DIR"},
 		{args: "ramdisk /ramdisk -o", err: "-o: needs a value"},
 		{args: "ramdisk /ramdisk -x", err: "-x: unknown"},
@@ -180,6 +184,51 @@ func TestServiceInstall(t *testing.T) {
 	if r := ramserver(t, "service", "install", "--root", root); r.code != 1 || !strings.Contains(r.err, "is no link") || left() != helper[1:] {
 		t.Errorf("with another's mount.ramserver: %d, %s; left %s", r.code, r.err, left())
 	}
+	if r := ramserver(t, "service", "remove", "--root", root); r.code != 1 || left() != helper[1:] {
+		t.Errorf("remove with another's mount.ramserver: %d, %s; left %s", r.code, r.err, left())
+	}
+	os.Remove(root + helperAt)
+	unit := root + unitDir + "ramserver.service"
+	os.WriteFile(unit, []byte("[Unit]\n"), 0o644)
+	for _, command := range []string{"install", "remove"} {
+		r := ramserver(t, "service", command, "--root", root)
+		if b, _ := os.ReadFile(unit); r.code != 1 || !strings.Contains(r.err, "was not made by this command") || string(b) != "[Unit]\n" || left() != unitDir+"ramserver.service" {
+			t.Errorf("%s with another's unit: %d, %s; left %s", command, r.code, r.err, left())
+		}
+	}
+	os.Remove(unit)
+	// A reinstallation that fails leaves the service as it was.
+	ramserver(t, "service", "install", "--root", root, "--", "serve", "--size", "1G")
+	was, _ := os.ReadFile(unit)
+	os.Remove(root + helperAt)
+	os.WriteFile(root+helperAt, nil, 0o755)
+	if r := ramserver(t, "service", "install", "--root", root); r.code != 1 {
+		t.Errorf("with another's mount.ramserver: %d, %s", r.code, r.err)
+	}
+	if b, _ := os.ReadFile(unit); !strings.Contains(string(was), "1G") || string(b) != string(was) {
+		t.Errorf("a reinstallation that failed has left\n%s", b)
+	}
+	os.Remove(root + helperAt)
+	if r := ramserver(t, "service", "remove", "--root", root); r.code != 0 || left() != "" {
+		t.Errorf("remove: %d, %s; left %s", r.code, r.err, left())
+	}
+
+	// fstab(5) is looked at and not changed.
+	table := root + fstab
+	for _, step := range []struct{ lines, args, said, left string }{
+		{"", "install --fstab", "/etc/fstab may have lines such as", "/etc/fstab" + helper},
+		{"ramdisk /ram\\040disk ramserver size=1G 0 0\n", "install --fstab", helperAt, "/etc/fstab" + helper},
+		{"ramdisk /a ramserver size=1G 0 0\n", "install -- mount /a", "/etc/fstab has a line for /a too", "/etc/fstab " + one + helper},
+		{"ramdisk /a ramserver size=1G 0 0\n", "remove", "/sbin/mount.ramserver stays: /etc/fstab needs it", "/etc/fstab" + helper},
+		{"# ramdisk /a ramserver size=1G 0 0\n", "remove", "removed", "/etc/fstab"},
+	} {
+		os.WriteFile(table, []byte(step.lines), 0o644)
+		r := ramserver(t, slices.Insert(strings.Fields("service "+step.args), 2, "--root", root)...)
+		if b, _ := os.ReadFile(table); r.code != 0 || !strings.Contains(r.out, step.said) || left() != step.left || string(b) != step.lines {
+			t.Errorf("%q, %s: %d, %s%s; left %s", step.lines, step.args, r.code, r.out, r.err, left())
+		}
+	}
+
 	r := ramserver(t, "service", "install", "--print", "--", "mount", "/ramdisk", "--size", "4G")
 	if r.code != 0 || !strings.Contains(r.out, `"mount" "--foreground" "/ramdisk" "--size" "4G"`) {
 		t.Errorf("--print: %d, %s%s", r.code, r.out, r.err)

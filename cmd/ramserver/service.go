@@ -19,21 +19,28 @@ import (
 // service is what makes a system run this program at start: files and commands.
 type service struct {
 	files  []serviceFile
+	runs   []string   // succeeds if the system knows the service already
+	again  string     // what to do then for what was changed; "": it must be removed first
 	start  [][]string // after the files are there
 	stop   [][]string // before they go; may fail
-	forget [][]string // after they have gone; may fail
+	forget [][]string // after they have gone
 }
 
 // serviceFile is a file with content or a symlink.
 type serviceFile struct {
 	path, link string
-	content    string
-	shared     string // if others that match this pattern are there, it stays
+	content    string // has serviceMark in it
+	helper     bool   // it stays while other services or fstab(5) need it
 }
 
 const (
 	unitDir  = "/etc/systemd/system/"
 	helperAt = "/sbin/" + helperName
+	fstab    = "/etc/fstab"
+
+	// serviceMark is in every file that install makes, and only such a file is
+	// replaced or removed.
+	serviceMark = `Made by "ramserver service install".`
 )
 
 // serviceName is that of a server's service.
@@ -56,6 +63,8 @@ func makeService(system, name, exe string, args []string) (*service, error) {
 				{path: unitDir + "multi-user.target.wants/" + unit, link: unitDir + unit},
 				helperFile(exe),
 			},
+			runs:   []string{"systemctl", "is-active", "--quiet", unit},
+			again:  "systemctl restart " + unit,
 			start:  [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "start", unit}},
 			stop:   [][]string{{"systemctl", "stop", unit}},
 			forget: [][]string{{"systemctl", "daemon-reload"}},
@@ -64,11 +73,13 @@ func makeService(system, name, exe string, args []string) (*service, error) {
 		path := "/Library/LaunchDaemons/" + name + ".plist"
 		return &service{
 			files: []serviceFile{{path: path, content: launchdPlist(name, exe, args)}},
+			runs:  []string{"launchctl", "print", "system/" + name},
 			start: [][]string{{"launchctl", "bootstrap", "system", path}},
 			stop:  [][]string{{"launchctl", "bootout", "system/" + name}},
 		}, nil
 	case "windows":
 		return &service{
+			runs: []string{"sc.exe", "query", name},
 			start: [][]string{
 				{"sc.exe", "create", name, "binPath=", windowsCommand(exe, args), "start=", "auto", "DisplayName=", name},
 				{"sc.exe", "failure", name, "reset=", "3600", "actions=", "restart/5000"},
@@ -84,7 +95,7 @@ func makeService(system, name, exe string, args []string) (*service, error) {
 
 // helperFile is what mount(8) looks for.
 func helperFile(exe string) serviceFile {
-	return serviceFile{path: helperAt, link: exe, shared: unitDir + "ramserver*.service"}
+	return serviceFile{path: helperAt, link: exe, helper: true}
 }
 
 // systemdUnit is a systemd.service(5). It has no sandbox: a mount in a mount
@@ -94,7 +105,8 @@ func systemdUnit(exe string, args []string) string {
 	for _, a := range append([]string{exe}, args...) {
 		command = append(command, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(a)+`"`)
 	}
-	return `[Unit]
+	return "# " + serviceMark + `
+[Unit]
 Description=Files in memory
 Documentation=man:fstab(5)
 After=local-fs.target network-online.target
@@ -125,6 +137,7 @@ func launchdPlist(name, exe string, args []string) string {
 	}
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- ` + serviceMark + ` -->
 <plist version="1.0">
 <dict>
 `)
@@ -191,7 +204,7 @@ Its options are the flags of mount without dashes.`,
 
 func newServiceInstall(in *instance) *cobra.Command {
 	var root string
-	var print, fstab bool
+	var print, onlyHelper bool
 	cmd := &cobra.Command{
 		Use:   "install [-- serve|mount ARGUMENT...]",
 		Short: "Install a service and start it",
@@ -206,7 +219,7 @@ behind the dashes (without any: serve), and start it.`,
 				return failure{err}
 			}
 			var s *service
-			if fstab {
+			if onlyHelper {
 				if runtime.GOOS != "linux" || len(args) > 0 {
 					return errors.New("--fstab: is for Linux, and without arguments")
 				}
@@ -219,12 +232,16 @@ behind the dashes (without any: serve), and start it.`,
 			if print {
 				return s.print(cmd.OutOrStdout())
 			}
-			return s.install(root, cmd.OutOrStdout())
+			if err := s.install(root, cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			adviseFstab(root, args, cmd.OutOrStdout())
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "", "`folder` to install below, starting nothing")
 	cmd.Flags().BoolVar(&print, "print", false, "show the files and commands, and change nothing")
-	cmd.Flags().BoolVar(&fstab, "fstab", false, "install only "+helperAt)
+	cmd.Flags().BoolVar(&onlyHelper, "fstab", false, "install only "+helperAt)
 	return cmd
 }
 
@@ -312,73 +329,148 @@ func (s *service) printRemoval(out io.Writer) error {
 }
 
 // install makes the files below root and, without one, starts the service. If
-// something fails, what it has made is removed again.
+// something fails, all is as it was before.
 func (s *service) install(root string, out io.Writer) (err error) {
-	var made []string
+	run := root == "" && len(s.start) > 0 && managerRuns()
+	known := run && command(s.runs) == nil
+	if known && s.again == "" {
+		return failure{errors.New("there is such a service already; remove it first, with which its store goes")}
+	}
+	var undo []func()
 	defer func() {
 		if err != nil {
-			for _, path := range made {
-				os.Remove(path)
+			for _, u := range slices.Backward(undo) {
+				u()
 			}
 		}
 	}()
+	changed := false
 	for _, f := range s.files {
 		path := filepath.Join(root, f.path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return failure{err}
 		}
-		isNew, err := f.write(path)
+		was, err := f.find(path)
+		if err == nil {
+			err = f.write(path)
+		}
 		if err != nil {
 			return failure{err}
 		}
-		if isNew {
-			made = append(made, path)
-		}
+		undo = append(undo, func() { was.write(path) })
+		changed = changed || *was != f
 		fmt.Fprintf(out, "%s\n", path)
 	}
-	if root != "" || len(s.start) == 0 {
+	switch {
+	case root != "" || len(s.start) == 0:
+		return nil
+	case !run:
+		fmt.Fprintf(out, "systemd does not run here: the service starts where it does\n")
 		return nil
 	}
-	if !managerRuns() {
-		_, err := fmt.Fprintf(out, "systemd does not run here: the service starts where it does\n")
-		return err
-	}
-	for _, c := range s.start {
+	for n, c := range s.start {
 		if err := command(c); err != nil {
+			if !known && n > 0 { // the first has made it known
+				undo = slices.Insert(undo, 0, func() { commands(s.forget) })
+				undo = append(undo, func() { commands(s.stop) })
+			}
 			return failure{err}
 		}
 	}
-	_, err = fmt.Fprintf(out, "started\n")
-	return err
+	switch {
+	case !known:
+		fmt.Fprintf(out, "started\n")
+	case changed:
+		fmt.Fprintf(out, "it runs as before, until: %s (with which its store goes)\n", s.again)
+	}
+	return nil
 }
 
-// write makes the file; one of ours is replaced, another's is left alone.
-func (f *serviceFile) write(path string) (isNew bool, err error) {
+// find returns what is at a path: a file that install may replace or remove, or
+// nothing, which is neither content nor link. Another's is an error.
+func (f *serviceFile) find(path string) (*serviceFile, error) {
+	was := &serviceFile{path: f.path, helper: f.helper}
 	fi, err := os.Lstat(path)
-	isNew = errors.Is(err, fs.ErrNotExist)
-	if err != nil && !isNew {
-		return false, err
-	}
-	if f.link == "" {
-		if !isNew && !fi.Mode().IsRegular() {
-			return false, fmt.Errorf("%s: is there already and is no file", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return was, nil
+	case err != nil:
+		return nil, err
+	case f.link != "":
+		if fi.Mode().Type() != fs.ModeSymlink {
+			return nil, fmt.Errorf("%s: is there already and is no link", path)
 		}
-		return isNew, os.WriteFile(path, []byte(f.content), 0o644)
+		was.link, err = os.Readlink(path)
+		return was, err
+	case !fi.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is there already and is no file", path)
 	}
-	if !isNew && fi.Mode().Type() != fs.ModeSymlink {
-		return false, fmt.Errorf("%s: is there already and is no link", path)
+	b, err := os.ReadFile(path)
+	if was.content = string(b); err == nil && !strings.Contains(was.content, serviceMark) {
+		err = fmt.Errorf("%s: is there already, and was not made by this command", path)
 	}
-	// The new link takes the old one's place in one step.
+	return was, err
+}
+
+// write makes the file; a new one takes an old one's place in one step.
+func (f *serviceFile) write(path string) (err error) {
 	tmp := path + ".new"
 	os.Remove(tmp)
-	if err := os.Symlink(f.link, tmp); err != nil {
-		return false, err
+	switch {
+	case f.link != "":
+		err = os.Symlink(f.link, tmp)
+	case f.content != "":
+		err = os.WriteFile(tmp, []byte(f.content), 0o644)
+	default:
+		return os.Remove(path)
 	}
-	return isNew, os.Rename(tmp, path)
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
 }
 
-// remove stops the service and removes its files.
+// adviseFstab says what fstab(5) has to do with what was installed: a line that
+// mounts at the same folder, or without args, none that needs the helper.
+func adviseFstab(root string, args []string, out io.Writer) {
+	lines := fstabLines(root)
+	if len(args) == 0 {
+		if !slices.ContainsFunc(lines, usesHelper) {
+			fmt.Fprintf(out, "%s may have lines such as: ramdisk /ramdisk ramserver size=4G 0 0\n", fstab)
+		}
+		return
+	}
+	for _, l := range lines {
+		if args[0] == "mount" && slices.Contains(args, l[1]) {
+			fmt.Fprintf(out, "%s has a line for %s too: one of them is too many\n", fstab, l[1])
+		}
+	}
+}
+
+// fstabLines are the fields of the lines of fstab(5).
+func fstabLines(root string) [][]string {
+	table, _ := os.ReadFile(filepath.Join(root, fstab))
+	var lines [][]string
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) >= 3 && f[0][0] != '#' {
+			f[1] = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\134`, `\`).Replace(f[1])
+			lines = append(lines, f)
+		}
+	}
+	return lines
+}
+
+// usesHelper tells whether a line of fstab(5) is mounted by this program.
+func usesHelper(line []string) bool { return line[2] == "ramserver" }
+
+// remove stops the service and removes its files, but none that install has not
+// made.
 func (s *service) remove(root string, out io.Writer) error {
+	for _, f := range s.files {
+		if _, err := f.find(filepath.Join(root, f.path)); err != nil {
+			return failure{err}
+		}
+	}
 	run := root == "" && managerRuns()
 	if run {
 		for _, c := range s.stop {
@@ -390,7 +482,11 @@ func (s *service) remove(root string, out io.Writer) error {
 	found := false
 	for _, f := range s.files {
 		path := filepath.Join(root, f.path)
-		if others, _ := filepath.Glob(filepath.Join(root, f.shared)); f.shared != "" && len(others) > 0 {
+		if others, _ := filepath.Glob(filepath.Join(root, unitDir+"ramserver*.service")); f.helper && len(others) > 0 {
+			continue
+		}
+		if _, err := os.Lstat(path); err == nil && f.helper && slices.ContainsFunc(fstabLines(root), usesHelper) {
+			fmt.Fprintf(out, "%s stays: %s needs it\n", path, fstab)
 			continue
 		}
 		err := os.Remove(path)
@@ -405,10 +501,16 @@ func (s *service) remove(root string, out io.Writer) error {
 		return failure{errors.New("there is no such service")}
 	}
 	if run {
-		for _, c := range s.forget {
-			if err := command(c); err != nil {
-				return failure{err}
-			}
+		return commands(s.forget)
+	}
+	return nil
+}
+
+// commands runs all, and returns the first error.
+func commands(all [][]string) error {
+	for _, c := range all {
+		if err := command(c); err != nil {
+			return failure{err}
 		}
 	}
 	return nil

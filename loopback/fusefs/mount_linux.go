@@ -44,6 +44,9 @@ func New(ctx context.Context, store *memstore.Store, dir string, o Options) (*Mo
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Source == "" {
+		o.Source = "ramserver"
+	}
 	m := &Mount{dir: dir, root: os.Geteuid() == 0, ended: make(chan struct{})}
 	if err := m.clean(); err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func (m *Mount) clean() error {
 // mount makes the mount and answers the kernel's first request.
 func (m *Mount) mount(o *Options) (err error) {
 	opts := &fuse.MountOptions{
-		FsName:                   "ramserver",
+		FsName:                   o.Source,
 		Name:                     "ramserver",
 		MaxWrite:                 maxWrite,
 		MaxBackground:            64,
@@ -146,7 +149,7 @@ func (m *Mount) mount(o *Options) (err error) {
 	}
 	at := m.dir
 	if m.root {
-		fd, err := mountDirect(m.dir, o.ReadOnly)
+		fd, err := mountDirect(m.dir, o)
 		if err != nil {
 			return err
 		}
@@ -165,18 +168,18 @@ func (m *Mount) mount(o *Options) (err error) {
 // mountDirect is what root does instead of calling fusermount3: it returns the
 // descriptor of the new connection, which a child process does not inherit, so
 // that the connection ends with this process.
-func mountDirect(dir string, readOnly bool) (fd int, err error) {
+func mountDirect(dir string, o *Options) (fd int, err error) {
 	fd, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, &os.PathError{Op: "open", Path: "/dev/fuse", Err: err}
 	}
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
-	if readOnly {
+	if o.ReadOnly {
 		flags |= unix.MS_RDONLY
 	}
 	data := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions,allow_other",
 		fd, unix.S_IFDIR, os.Geteuid(), os.Getegid(), maxWrite)
-	if err := unix.Mount("ramserver", dir, "fuse.ramserver", flags, data); err != nil {
+	if err := unix.Mount(o.Source, dir, "fuse.ramserver", flags, data); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}

@@ -9,6 +9,8 @@ type Options struct {
 	AllowOther bool
 	// ReadOnly refuses changes by local processes.
 	ReadOnly bool
+	// Source is what the system lists as mounted there; "" means ramserver.
+	Source string
 	// Passthrough says for which files the kernel reads, writes and maps memory of
 	// the store by itself.
 	Passthrough Passthrough
