@@ -1,5 +1,7 @@
 package memstore
 
+import "errors"
+
 // doomed is the name that an inode loses with its last open. Until then it stands
 // in its directory, and nobody opens it any more.
 type doomed struct {
@@ -64,21 +66,47 @@ func (d *Inode) MayRemove(c *Caller, i *Inode) error {
 	return d.mayRemove(c, i)
 }
 
-// fulfil removes the name after the last open has been closed.
+// fulfil removes the name after the last open has been closed. Who closes does not
+// wait for the holder of a lease that is in the way; the name goes when that has
+// given way, and nobody opens the inode meanwhile.
 func (i *Inode) fulfil(end *doomed) {
 	if i.stream {
 		i.home.removeStream(i)
 		return
 	}
-	c := Root()
-	if _, err := end.dir.removeIf(c, end.name, RemoveAny, i); err == ErrNotExist || err == ErrStale {
-		if d, name := i.lastName(); d != nil {
-			d.removeIf(c, name, RemoveAny, i)
+	w := i.unname(end)
+	if w == nil {
+		return
+	}
+	i.s.late.Add(1)
+	go func() {
+		defer i.s.late.Done()
+		for ; w != nil; w = i.unname(end) {
+			select {
+			case <-w.Done():
+			case <-i.s.closing:
+				return
+			}
 		}
+	}()
+}
+
+// unname is one try of fulfil; it returns what there is to wait for.
+func (i *Inode) unname(end *doomed) (w *Wait) {
+	c := Root()
+	_, err := end.dir.removeIf(c, end.name, RemoveAny, i)
+	if err == ErrNotExist || err == ErrStale {
+		if d, name := i.lastName(); d != nil {
+			_, err = d.removeIf(c, name, RemoveAny, i)
+		}
+	}
+	if errors.As(err, &w) {
+		return w
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.x != nil && i.x.doomed == end {
 		i.x.doomed = nil // it has other names, or could not be removed
 	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package memstore
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 func TestDoom(t *testing.T) {
 	const d = AccessDelete
@@ -96,4 +99,38 @@ func TestRenameThroughOpen(t *testing.T) {
 	wantErr(t, "rename through the open that denies it to others", err, nil)
 	a.Close()
 	b.Close()
+}
+
+// Whoever caches what is to be removed is asked for it; who closes the last open
+// does not wait.
+func TestDoomLeased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, 1<<20)
+		root, c := s.Root(), Root()
+		f := mustCreate(t, root, "f", TypeFile)
+		holder := &Caller{Holder: &Holder{Name: "client", CachesAttrs: true}}
+		o, err := f.Open(holder, OpenArgs{Access: AccessRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recalled := 0
+		lease := o.Lease(holder, CacheRead|CacheHandle, func(Rights) { recalled++ })
+		if lease == nil {
+			t.Fatal("no lease")
+		}
+		o.Close()
+		a := mustOpen(t, f, OpenArgs{Access: AccessDelete})
+		wantErr(t, "doom", a.Doom(root, "f"), nil)
+		a.Close()
+		synctest.Wait()
+		if _, err := root.Lookup(c, "f"); err != nil || recalled != 1 {
+			t.Errorf("while it is held: %v, recalled %d times", err, recalled)
+		}
+		_, err = f.Open(c, OpenArgs{Access: AccessRead})
+		wantErr(t, "open meanwhile", err, ErrDeletePending)
+		lease.Yield(0)
+		synctest.Wait()
+		_, err = root.Lookup(c, "f")
+		wantErr(t, "after it was given back", err, ErrNotExist)
+	})
 }

@@ -64,6 +64,9 @@ type Store struct {
 	pins   pins
 	table  table
 	reaper reaper
+
+	late    sync.WaitGroup // goroutines that remove what a lease kept
+	closing chan struct{}  // closed by Close
 }
 
 // New makes an empty store. It fails with ErrInvalid for limits that make no
@@ -88,6 +91,7 @@ func New(cfg Config) (*Store, error) {
 		size:      cfg.Size,
 		maxInodes: cfg.Inodes,
 		arena:     cfg.Arena,
+		closing:   make(chan struct{}),
 	}
 	if s.arena == nil {
 		s.arena = arena.New(arena.Config{})
@@ -110,6 +114,8 @@ func New(cfg Config) (*Store, error) {
 // Close gives the store's memory back. Nothing may use the store, its inodes
 // or a View of them any more.
 func (s *Store) Close() error {
+	close(s.closing)
+	s.late.Wait()
 	s.reaper.drain()
 	if b := s.backing.Load(); b != nil {
 		b.close()
