@@ -271,6 +271,33 @@ func TestTampered(t *testing.T) {
 		c.raw(b)
 		c.closed()
 	})
+	t.Run("encrypted replay", func(t *testing.T) {
+		c := user(t, addr, nil)
+		b := append(make([]byte, frameSize+sealedSize), c.message(wire.CommandEcho, echoBody)...)
+		b = c.sealer.seal(b, frameSize, c.sessionID)[frameSize:]
+		again := bytes.Clone(b)
+		c.raw(b)
+		c.one()
+		c.raw(again)
+		c.closed()
+	})
+	t.Run("signed by another user of the connection", func(t *testing.T) {
+		c := user(t, addr, nil)
+		first, tree, key := c.sessionID, c.treeID, c.signer
+		c.sessionID, c.signer, c.sign = 0, nil, false
+		if r := c.logon("other", "word", 0); r.Status != wire.StatusOK {
+			t.Fatal(r.Status)
+		}
+		c.sessionID, c.treeID = first, tree
+		c.send(c.message(wire.CommandTreeDisconnect, echoBody))
+		c.signer = key // of the session that the reply is of
+		if r := c.one(); r.Status != wire.StatusAccessDenied {
+			t.Errorf("%v", r.Status)
+		}
+		if r := c.do(wire.CommandTreeDisconnect, echoBody); r.Status != wire.StatusOK {
+			t.Errorf("by himself: %v", r.Status)
+		}
+	})
 	t.Run("encrypted for another session", func(t *testing.T) {
 		c := user(t, addr, nil)
 		c.seal = true
