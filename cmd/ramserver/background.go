@@ -45,10 +45,6 @@ func startInBackground(ctx context.Context, in *instance, out, errs io.Writer) e
 	if err != nil {
 		return err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return failure{err}
-	}
 	log, err := os.OpenFile(in.log(dir), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return failure{fmt.Errorf("log file: %w", err)}
@@ -56,7 +52,10 @@ func startInBackground(ctx context.Context, in *instance, out, errs io.Writer) e
 	defer log.Close()
 
 	// In front, and in one word each, they are flags whatever follows.
-	cmd := exec.Command(exe, append([]string{"--foreground=true", "--name=" + in.name}, in.args...)...)
+	cmd, err := again(context.Background(), append([]string{"--foreground=true", "--name=" + in.name}, in.args...)...)
+	if err != nil {
+		return failure{err}
+	}
 	cmd.Env = append(os.Environ(), backgroundEnv+"=1")
 	cmd.Stderr = log
 	cmd.SysProcAttr = detached()
@@ -96,6 +95,17 @@ func startInBackground(ctx context.Context, in *instance, out, errs io.Writer) e
 		return failure{errors.New("interrupted; the server was ended")}
 	}
 	return &childError{max(1, cmd.ProcessState.ExitCode()), string(why)}
+}
+
+// again is a command of this program, by whatever name it was called.
+func again(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Args[0] = "ramserver" // it may be a copy that is named as mount(8) wants it
+	return cmd, nil
 }
 
 // serveInBackground is serve as such a server.

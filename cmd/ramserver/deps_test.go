@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"loopback/fusefs/bench": {"golang.org/x/sys/...", "github.com/hanwen/go-fuse/v2/..."},
 	"loopback/...":          {"memstore/...", "export/...", "golang.org/x/sys/..."},
 
-	"cmd/ramserver": {"memstore", "memstore/arena", "export", "export/nfs", "export/nfs/gonfs", "export/smb", "export/smb/ntlm", "loopback", "loopback/fusefs",
+	"cmd/ramserver": {"memstore", "memstore/arena", "export", "export/nfs", "export/nfs/gonfs", "export/smb", "export/smb/client", "export/smb/ntlm", "loopback", "loopback/fusefs",
 		"golang.org/x/sys/...", "golang.org/x/term",
 		"github.com/spf13/...", "github.com/prometheus/client_golang/...",
 		"github.com/pelletier/go-toml/v2", "go.yaml.in/yaml/v3"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,7 +18,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"ramserver/export"
+	"ramserver/export/smb"
+	"ramserver/export/smb/client"
+	"ramserver/export/smb/ntlm"
 	"ramserver/loopback"
+	"ramserver/memstore"
 
 	"github.com/spf13/cobra"
 )
@@ -55,6 +60,7 @@ that serving needs, else 1.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := []finding{checkMemory(), checkFiles()}
 			found = append(found, checkPorts()...)
+			found = append(found, checkUsers(), checkLogon())
 			works := false
 			for _, via := range []string{loopback.FUSE, loopback.NFS, loopback.SMB} {
 				f := checkWay(cmd.Context(), via)
@@ -131,7 +137,8 @@ func checkPorts() []finding {
 	}{
 		{111, "portmapper", "clients then need port numbers, as the printed commands have; macOS and Linux can, Windows cannot"},
 		{2049, "NFS", "stop who has it (systemctl stop nfs-server), or give --nfs-port"},
-		{445, "SMB", "Windows' own file server or Samba has it"},
+		{smbPort, "SMB", "Windows' own file server or Samba has it; serve takes port 1445 then, which clients have to be told, and Windows before 11 24H2 cannot be"},
+		{otherSMBPort, "SMB where port 445 is taken", "give --smb-port"},
 	} {
 		f := finding{Name: fmt.Sprintf("port %d", p.port), State: stateOK, Found: p.what + ": free"}
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), p.port).String())
@@ -168,6 +175,86 @@ func rpcbindAnswers() bool {
 	return err == nil && bytes.Equal(reply[4:], []byte{'r', 'a', 'm', 's', 0, 0, 0, 1})
 }
 
+// checkUsers looks at who may log on over SMB.
+func checkUsers() finding {
+	f := finding{Name: "SMB users"}
+	path, err := defaultUsers()
+	if err != nil {
+		f.State, f.Found = stateNote, err.Error()
+		return f
+	}
+	users, err := readUsers(path)
+	switch {
+	case err != nil:
+		f.State, f.Found, f.Help = stateProblem, err.Error(), "serve refuses such a file: mend it, or remove it and add the users again"
+	case len(users) == 0:
+		f.State, f.Found, f.Help = stateNote, "none in "+path, "ramserver user add NAME, without which SMB is not served"
+	default:
+		f.State, f.Found = stateOK, fmt.Sprintf("%d in %s", len(users), path)
+	}
+	return f
+}
+
+// logonTime bounds the trial of a logon.
+const logonTime = 10 * time.Second
+
+// checkLogon logs on over SMB to a server in this process, and uses a share.
+func checkLogon() finding {
+	f := finding{Name: "SMB logon", State: stateProblem}
+	if err := tryLogon(); err != nil {
+		f.Found = err.Error()
+		if errors.Is(err, syscall.ENETUNREACH) {
+			f.Help = "the loopback network is down: ip link set lo up"
+		}
+		return f
+	}
+	f.State, f.Found = stateOK, "works, with a folder in a share"
+	return f
+}
+
+func tryLogon() error {
+	store, err := memstore.New(memstore.Config{Name: "doctor", Size: 16 << 20})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	exports, err := export.New(&export.Export{Name: "doctor", Store: store, Root: store.Root()})
+	if err != nil {
+		return err
+	}
+	const name = "doctor"
+	password := rand.Text()
+	users, err := smb.NewUsers("", smb.User{Name: name, Hash: ntlm.HashPassword(password)})
+	if err != nil {
+		return err
+	}
+	s, err := smb.New(smb.Config{Exports: exports, Users: users})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go s.Serve(l)
+	c, err := client.Dial(l.Addr().String(), client.Options{User: name, Password: password, Share: "doctor", Timeout: logonTime})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Mkdir("folder"); err != nil {
+		return err
+	}
+	if _, err := c.Stat("folder"); err != nil {
+		return err
+	}
+	if err := c.Remove("folder"); err != nil {
+		return err
+	}
+	return c.Logoff()
+}
+
 // wayTime bounds the trial of one way to mount.
 const wayTime = 60 * time.Second
 
@@ -189,15 +276,14 @@ func checkWay(ctx context.Context, via string) finding {
 			return fail(err)
 		}
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return fail(err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, wayTime)
 	defer cancel()
 	self := func(args ...string) error {
 		var errs bytes.Buffer
-		cmd := exec.CommandContext(ctx, exe, append(args, "--state-dir", filepath.Join(tmp, "state"))...)
+		cmd, err := again(ctx, append(args, "--state-dir", filepath.Join(tmp, "state"))...)
+		if err != nil {
+			return err
+		}
 		cmd.Stderr = &errs
 		if err := cmd.Run(); err != nil {
 			return errors.New(strings.TrimPrefix(strings.TrimSpace(errs.String()), "ramserver: "))

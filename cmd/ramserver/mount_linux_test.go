@@ -368,12 +368,12 @@ func TestDoctor(t *testing.T) {
 	for _, f := range found {
 		states[f.Name] = f.State
 	}
-	for _, name := range []string{"memory", "open files", "port 111", "port 2049", "port 445", "mount by fuse", "mount by nfs", "mount by smb"} {
+	for _, name := range []string{"memory", "open files", "port 111", "port 2049", "port 445", "port 1445", "SMB users", "SMB logon", "mount by fuse", "mount by nfs", "mount by smb"} {
 		if states[name] == "" {
 			t.Errorf("nothing about %s", name)
 		}
 	}
-	if states["mount by fuse"] != stateOK || states["mount by smb"] != stateNo {
+	if states["SMB logon"] != stateOK || states["mount by fuse"] != stateOK || states["mount by smb"] != stateNo {
 		t.Errorf("found %+v", found)
 	}
 }

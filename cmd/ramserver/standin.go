@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"syscall"
 	"time"
 
@@ -109,11 +108,10 @@ func startStandIn(at netip.AddrPort) (release func(), err error) {
 	} else if err == nil {
 		l.Close()
 	}
-	exe, err := os.Executable()
+	cmd, err := again(context.Background(), "stand-in", at.String())
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe, "stand-in", at.String())
 	cmd.SysProcAttr = detached()
 	in, err := cmd.StdinPipe()
 	if err != nil {
