@@ -28,9 +28,7 @@ func (o *Open) Doom(dir *Inode, name string) error {
 		return ErrNotEmpty
 	}
 	i.x.doomed = &doomed{dir, name}
-	for _, w := range i.x.watches {
-		w.end() // whoever has the directory open hears of it
-	}
+	i.endWatches()
 	return nil
 }
 

@@ -144,9 +144,6 @@ func (i *Inode) bury() extent.Map {
 	cost := int64(inodeCost)
 	if i.x != nil {
 		cost += int64(i.x.xattrBytes + len(i.x.target))
-		for _, w := range i.x.watches {
-			w.end()
-		}
 		for _, s := range i.x.streams {
 			cost += int64(dentryCost + len(s.name))
 			s.inode.orphaned()

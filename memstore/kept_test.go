@@ -39,7 +39,7 @@ func TestNamesAreKept(t *testing.T) {
 	if !slices.ContainsFunc(told, func(s Stale) bool { return s.Name == "first" }) {
 		t.Errorf("the mount is told to forget %+v", told)
 	}
-	if events, _, _ := w.Take(); len(events) != 1 || events[0].Path != "first" {
+	if events, _, _ := w.Take(nil); len(events) != 1 || events[0].Path != "first" {
 		t.Errorf("the watch tells of %+v", events)
 	}
 	if _, err := root.Lookup(Root(), "first"); err != nil {

@@ -539,6 +539,7 @@ func (i *Inode) unnamed(d *Inode, cookie uint64, t int64) extent.Map {
 	if i.typ == TypeDir {
 		i.nlink = 0
 		d.nlink--
+		i.endWatches()
 	} else {
 		i.nlink--
 	}

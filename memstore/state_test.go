@@ -237,7 +237,7 @@ func TestWatch(t *testing.T) {
 	s.Rename(c, d, "f", d, "g", 0)
 	s.Rename(c, d, "g", root, "g", 0)
 	root.Remove(c, "g", RemoveFile)
-	got, overflow, ended := tree.Take()
+	got, overflow, ended := tree.Take(nil)
 	want := []WatchEvent{
 		{WatchModified, "d/f", ""}, {WatchAdded, "d/sub", ""}, {WatchAdded, "top", ""},
 		{WatchRenamedFrom, "d/f", ""}, {WatchRenamedTo, "d/g", ""},
@@ -246,7 +246,7 @@ func TestWatch(t *testing.T) {
 	if !slices.Equal(got, want) || overflow || ended {
 		t.Errorf("tree: %v %v %v", got, overflow, ended)
 	}
-	got, _, _ = flat.Take()
+	got, _, _ = flat.Take(nil)
 	want = []WatchEvent{{WatchModified, "f", ""}, {WatchRenamedFrom, "f", ""}, {WatchRenamedTo, "g", ""}, {WatchRemoved, "g", ""}}
 	if !slices.Equal(got, want) {
 		t.Errorf("directory: %v", got)
@@ -254,7 +254,7 @@ func TestWatch(t *testing.T) {
 	for n := range watchQueue + 1 {
 		mustCreate(t, root, fmt.Sprint(n), TypeFile)
 	}
-	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
+	if got, overflow, _ := tree.Take(nil); len(got) != 0 || !overflow {
 		t.Errorf("%d events, overflow %v", len(got), overflow)
 	}
 	long := strings.Repeat("n", MaxName)
@@ -262,14 +262,14 @@ func TestWatch(t *testing.T) {
 		mustCreate(t, root, long, TypeFile)
 		root.Remove(c, long, RemoveFile)
 	}
-	if got, overflow, _ := tree.Take(); len(got) != 0 || !overflow {
+	if got, overflow, _ := tree.Take(nil); len(got) != 0 || !overflow {
 		t.Errorf("%d events of long names, overflow %v", len(got), overflow)
 	}
 	tree.Close()
 	d.Remove(c, "sub", RemoveDir)
 	root.Remove(c, "d", RemoveDir)
 	<-flat.Wait()
-	if _, _, ended := flat.Take(); !ended {
+	if _, _, ended := flat.Take(nil); !ended {
 		t.Error("the watch of a removed directory goes on")
 	}
 	flat.Close()

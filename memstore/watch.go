@@ -66,7 +66,14 @@ type Watch struct {
 	overflow bool            // (mu) events were lost
 	ended    bool            // (mu) closed, or the directory is gone
 	waiting  []chan struct{} // (mu) of those who wait, the oldest first
-	woken    bool            // (mu) one of them was told, and has not come yet
+	woken    []woken         // (mu) who do not wait any more, and have not come yet
+}
+
+// woken is what there was when somebody was woken.
+type woken struct {
+	who      <-chan struct{}
+	events   []WatchEvent
+	overflow bool
 }
 
 // Watch begins to collect changes of the directory's entries, or of the whole
@@ -74,11 +81,13 @@ type Watch struct {
 func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.dead {
+	switch {
+	case d.dead:
 		return nil, ErrStale
-	}
-	if d.typ != TypeDir {
+	case d.typ != TypeDir:
 		return nil, ErrNotDir
+	case d.nlink == 0: // removed, and open still
+		return nil, ErrStale
 	}
 	w := &Watch{dir: d, mask: mask, recursive: recursive}
 	x := d.extra()
@@ -90,52 +99,61 @@ func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
 	return w, nil
 }
 
-// Wait returns a channel that is closed when there may be events, or the watch
-// has ended. Of several who wait only the first gets the next events; who does not
-// wait any more says so by Leave.
+// Wait returns a channel that is closed when there is something to take, or the
+// watch has ended. Who waits longest gets what there is first, and no more than
+// that; who does not wait any more says so by Leave.
 func (w *Watch) Wait() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := make(chan struct{})
 	w.waiting = append(w.waiting, c)
-	if w.ended || w.overflow || len(w.events) > 0 {
-		w.wake()
-	}
+	w.wake()
 	return c
 }
 
-// Leave gives up a wait.
+// Leave gives up a wait. What would have ended it is for the next.
 func (w *Watch) Leave(c <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := slices.IndexFunc(w.waiting, func(v chan struct{}) bool { return v == c })
-	if n >= 0 {
-		w.waiting = slices.Delete(w.waiting, n, n+1)
-		return
-	}
-	w.woken = false // it was this one's turn
-	if w.overflow || len(w.events) > 0 {
+	w.waiting = slices.DeleteFunc(w.waiting, func(v chan struct{}) bool { return v == c })
+	if t, ok := w.turn(c); ok {
+		w.events, w.overflow = append(t.events, w.events...), w.overflow || t.overflow
 		w.wake()
 	}
 }
 
-// wake wakes who has waited longest, and all when there will be no more. Called
-// with w.mu held.
+// turn is what there was when c was closed. Called with w.mu held.
+func (w *Watch) turn(c <-chan struct{}) (t woken, ok bool) {
+	n := slices.IndexFunc(w.woken, func(t woken) bool { return t.who == c })
+	if n < 0 {
+		return t, false
+	}
+	t = w.woken[n]
+	w.woken = slices.Delete(w.woken, n, n+1)
+	return t, true
+}
+
+// wake wakes who has waited longest if there is something, and all when there will be
+// no more. Called with w.mu held.
 func (w *Watch) wake() {
-	for len(w.waiting) > 0 && (w.ended || !w.woken) {
+	for len(w.waiting) > 0 && (w.ended || w.overflow || len(w.events) > 0) {
+		w.woken = append(w.woken, woken{w.waiting[0], w.events, w.overflow})
+		w.events, w.bytes, w.overflow = nil, 0, false
 		close(w.waiting[0])
 		w.waiting = slices.Delete(w.waiting, 0, 1)
-		w.woken = true
 	}
 }
 
-// Take returns the events since the last call. overflow says that more came
-// than a watch keeps, and all are lost: the directory has to be listed again.
-// ended says that there will be no more.
-func (w *Watch) Take() (events []WatchEvent, overflow, ended bool) {
+// Take returns the events since the last call, or those that ended the caller's wait;
+// c is nil for who has not waited. overflow says that more came than a watch keeps,
+// and all are lost: the directory has to be listed again. ended says that there will
+// be no more.
+func (w *Watch) Take(c <-chan struct{}) (events []WatchEvent, overflow, ended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.woken = false
+	if t, ok := w.turn(c); ok {
+		return t.events, t.overflow, w.ended
+	}
 	events, overflow = w.events, w.overflow
 	w.events, w.bytes, w.overflow = nil, 0, false
 	return events, overflow, w.ended
@@ -150,6 +168,16 @@ func (w *Watch) Close() {
 	}
 	w.end()
 	d.mu.Unlock()
+}
+
+// endWatches tells who watches the directory that it goes. Called with i.mu held for
+// writing.
+func (i *Inode) endWatches() {
+	if i.x != nil {
+		for _, w := range i.x.watches {
+			w.end()
+		}
+	}
 }
 
 // end is called with the directory's mu held for writing.

@@ -144,7 +144,7 @@ func (p *pending) run() {
 	for status == wire.StatusPending {
 		select {
 		case <-r.ready:
-			r.ready, r.wait, r.watch = nil, nil, nil
+			r.woken, r.ready, r.wait, r.watch = r.ready, nil, nil, nil
 			r.beginReply()
 			if status = r.execute(); status == wire.StatusPending {
 				r.cutReply()

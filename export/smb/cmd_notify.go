@@ -28,12 +28,16 @@ func (r *request) notify() wire.Status {
 	}
 	if f.watch == nil {
 		w, err := f.inode.Watch(watchMask(q.Filter), q.Flags&wire.NotifyTree != 0)
-		if err != nil {
+		switch err {
+		case nil:
+		case memstore.ErrStale: // it is removed
+			return wire.StatusDeletePending
+		default:
 			return r.status(err)
 		}
 		f.watch, f.watchMax = w, q.MaxOut
 	}
-	events, overflow, ended := f.watch.Take()
+	events, overflow, ended := f.watch.Take(r.woken)
 	switch {
 	case overflow:
 		return r.noChanges(wire.StatusNotifyEnumDir)
@@ -46,6 +50,10 @@ func (r *request) notify() wire.Status {
 		}
 		wire.EndBuffer(r.w, at)
 		return wire.StatusOK
+	case ended && !r.again && !f.inode.Doomed(): // it was to be removed, and is not any more
+		f.watch.Close()
+		f.watch = nil
+		return r.notify()
 	case ended, f.inode.Doomed(): // before it was watched
 		return wire.StatusDeletePending
 	}

@@ -233,6 +233,15 @@ func TestNotifyOrder(t *testing.T) {
 	add("n")
 	answered(last, "+n")
 
+	// One is answered with the first change, however soon others follow.
+	last = ask(1000)
+	add("x")
+	add("y")
+	answered(last, "+x")
+	if r := c.do(wire.CommandChangeNotify, notifyBody(id, wire.FilterFileName, false, 1000)); !slices.Equal(r.changes(t), []string{"+y"}) {
+		t.Errorf("what was kept: %v", r.changes(t))
+	}
+
 	last = ask(1000)
 	if _, err := dir.Remove(memstore.Root(), "n", memstore.RemoveFile); err != nil {
 		t.Fatal(err)
@@ -245,6 +254,64 @@ func TestNotifyOrder(t *testing.T) {
 			t.Errorf("closed: %v", r.Header)
 		}
 	}
+}
+
+// A directory that is to be removed is not watched, until it is spared.
+func TestNotifyDoomed(t *testing.T) {
+	s, addr := newServer(t, nil)
+	root := s.cfg.Exports.ByName("share").Root
+	c := user(t, addr, nil)
+	id := c.openDir("d")
+	d, err := root.Lookup(memstore.Root(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := d.Open(memstore.Root(), memstore.OpenArgs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notify := func() reply {
+		return c.do(wire.CommandChangeNotify, notifyBody(id, wire.FilterFileName, false, 1000))
+	}
+	status := func(what string, r reply, want wire.Status) {
+		t.Helper()
+		if r.Status != want {
+			t.Errorf("%s: %v, want %v", what, r.Status, want)
+		}
+	}
+	status("watched", notify(), wire.StatusPending)
+	if err := o.Doom(root, "d"); err != nil {
+		t.Fatal(err)
+	}
+	status("doomed meanwhile", c.one(), wire.StatusDeletePending)
+	status("doomed", notify(), wire.StatusDeletePending)
+	o.Spare()
+	status("spared", notify(), wire.StatusPending)
+	if _, err := d.Create(memstore.Root(), "f", &memstore.Create{Type: memstore.TypeFile}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.one(); !slices.Equal(r.changes(t), []string{"+f"}) {
+		t.Errorf("then: %v", r.changes(t))
+	}
+	o.Close()
+	status("again", notify(), wire.StatusPending)
+	for _, name := range []string{"f", "d"} {
+		dir := d
+		if name == "d" {
+			dir = root
+		}
+		if _, err := dir.Remove(memstore.Root(), name, memstore.RemoveAny); err != nil {
+			t.Fatal(err)
+		}
+		if name == "f" {
+			if r := c.one(); !slices.Equal(r.changes(t), []string{"-f"}) {
+				t.Errorf("emptied: %v", r.changes(t))
+			}
+			status("the last time", notify(), wire.StatusPending)
+		}
+	}
+	status("removed by others", c.one(), wire.StatusDeletePending)
+	status("asked of what is gone", notify(), wire.StatusDeletePending)
 }
 
 // A request that waits can be cancelled, and its session goes on, whatever signs and

@@ -36,6 +36,7 @@ type request struct {
 	wait  *memstore.Wait  // where ready comes from there
 	watch *memstore.Watch // likewise
 	again bool            // this is not the first time
+	woken <-chan struct{} // what ready was the last time
 
 	fatal error         // the connection has to end
 	delay time.Duration // before the reply is sent
@@ -136,7 +137,7 @@ func (r *request) next() error {
 	r.msg = msg
 	r.count++
 	r.s, r.t, r.cmd = nil, nil, nil
-	r.ready, r.wait, r.watch, r.again = nil, nil, nil, false
+	r.ready, r.wait, r.watch, r.again, r.woken = nil, nil, nil, false, nil
 	r.fatal, r.delay = nil, 0
 	r.errorData, r.body, r.async, r.signed, r.hash = nil, false, 0, false, nil
 	if int(r.h.Command) < len(commands) {

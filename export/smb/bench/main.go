@@ -12,9 +12,8 @@
 // the server's, with all its processes. A ratio is the median of the ratios of single
 // rounds.
 //
-// With -torture it measures what a run of smbtorture leaves behind instead: the
-// best round after it beside the best one before it. Samba's server, which was left
-// alone, tells how far the machine is to be believed.
+// With -torture it measures what a run of smbtorture leaves behind instead: the server
+// beside another of ours, which is left alone, before and after.
 package main
 
 import (
@@ -74,6 +73,9 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if o.torture {
+		return torture(o, dir)
+	}
 	smbd, err := startSamba(dir)
 	if err != nil {
 		return fmt.Errorf("smbd: %w", err)
@@ -86,17 +88,10 @@ func run(o options) error {
 	defer ours.stop()
 
 	fmt.Printf("goos: %s\ngoarch: %s\npkg: ramserver/export/smb/bench\n", runtime.GOOS, runtime.GOARCH)
-	all := slices.DeleteFunc(slices.Concat(ops, goOps, bulkOps(dir, o.bulk)), func(op op) bool {
-		// remove takes away what create has made.
-		made, of, ok := strings.Cut(op.name, "create")
-		return !o.match.MatchString(op.name) && !(ok && made == "" && o.match.MatchString("remove"+of))
-	})
+	all := o.ops(dir)
 	results, err := measure(all, []*server{smbd, ours}, o.rounds)
 	if err != nil {
 		return err
-	}
-	if o.torture {
-		return afterTorture(all, smbd, ours, results, o.rounds)
 	}
 	fmt.Println()
 	for _, op := range all {
@@ -136,6 +131,15 @@ func run(o options) error {
 	}
 	fmt.Printf("%d of %d bars met\n", met, asked)
 	return nil
+}
+
+// ops are the operations to run.
+func (o *options) ops(dir string) []op {
+	return slices.DeleteFunc(slices.Concat(ops, goOps, bulkOps(dir, o.bulk)), func(op op) bool {
+		// remove takes away what create has made.
+		made, of, ok := strings.Cut(op.name, "create")
+		return !o.match.MatchString(op.name) && !(ok && made == "" && o.match.MatchString("remove"+of))
+	})
 }
 
 // measure runs every operation in every round, against the servers in turn.
