@@ -39,14 +39,8 @@ func TestDeadGuest(t *testing.T) {
 	in := n.folder("dead")
 	dead := make(chan error, 1)
 	go func() { dead <- n.tryGuest(1, 5*time.Minute, "guests.sh", "doomed", in) }()
-	host := filepath.Join(stage, filepath.Base(in), "doomed")
-	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if _, err := os.Stat(host); err == nil {
-			break
-		}
-		if time.Since(start) > 2*time.Minute {
-			t.Fatal("the guest holds nothing")
-		}
+	if !n.await(in, "doomed") {
+		return
 	}
 	n.kill(1)
 	<-dead
@@ -90,6 +84,25 @@ func (n *network) folder(name string) string {
 		n.Fatal(err)
 	}
 	return "/run/host/" + filepath.Base(folder)
+}
+
+// await waits until a guest has made a file in a folder; tell makes one.
+func (n *network) await(folder, name string) bool {
+	n.Helper()
+	for began := time.Now(); time.Since(began) < 4*time.Minute; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(stage, filepath.Base(folder), name)); err == nil {
+			return true
+		}
+	}
+	n.Errorf("no guest has told of %s", name)
+	return false
+}
+
+func (n *network) tell(folder, name string) {
+	n.Helper()
+	if err := os.WriteFile(filepath.Join(stage, filepath.Base(folder), name), nil, 0644); err != nil {
+		n.Error(err)
+	}
 }
 
 // kill ends a guest as a crash does: nobody hears of it.

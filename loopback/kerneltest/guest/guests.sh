@@ -125,21 +125,38 @@ inherit() {
 	echo "all of it after $((${EPOCHREALTIME/./} - start)) us"
 	[ $((${EPOCHREALTIME/./} - start)) -lt 30000000 ]
 }
+# us COMMAND...: how long it takes.
+us() {
+	local start=${EPOCHREALTIME/./}
+	"$@" >/dev/null
+	echo $((${EPOCHREALTIME/./} - start))
+}
+# What cp asks for is one call of ioctl(2), FICLONE; the rest of its time it takes to
+# start, which is slow in a guest.
 clone() {
 	dd if=/dev/urandom of=$disk/big bs=1M count=1024 status=none
 	sync
-	local used start took after
-	cp --reflink=always $disk/big $disk/clone # has cp in memory, too
-	rm $disk/clone
-	sleep 1
+	local used after n took=()
 	used=$(stat -f -c %f $disk)
-	start=${EPOCHREALTIME/./}
-	cp --reflink=always $disk/big $disk/clone
-	took=$((${EPOCHREALTIME/./} - start))
+	for n in 1 2 3 4 5; do
+		took+=("$(perl -MTime::HiRes=time -e '
+			open(my $from, "<", $ARGV[0]) && open(my $to, ">", $ARGV[1]) or die $!;
+			my $start = time;
+			ioctl($to, 0x40049409, fileno $from) or die $!;
+			my $took = time - $start;
+			close $to or die $!;
+			printf "%d", 1e6 * $took' $disk/big $disk/clone.$n)")
+	done
 	after=$(stat -f -c %f $disk)
-	cmp $disk/big $disk/clone
-	echo "took $took us and $((used - after)) blocks of $(stat -f -c %S $disk) bytes" | tee "$at/clone"
+	cmp $disk/big $disk/clone.1
+	{
+		echo "five clones took ${took[*]} us and $((used - after)) blocks of $(stat -f -c %S $disk) bytes;"
+		cp --version >/dev/null
+		echo "cp --reflink=always $(us cp --reflink=always $disk/big $disk/a) and $(us cp --reflink=always $disk/big $disk/b) us," \
+			"of a small file to tmpfs $(us cp /etc/hostname /tmp/a) and $(us cp /etc/hostname /tmp/b) us, cp --version $(us cp --version) us"
+	} | tee "$at/clone"
 	[ $((used - after)) -le 1 ]
+	[ "$(printf '%s\n' "${took[@]}" | sort -n | head -n 1)" -lt 20000 ] # a machine may do other things meanwhile
 }
 
 case $role in

@@ -43,7 +43,7 @@ waits() {
 	local took=$((${EPOCHREALTIME/./} - start))
 	wait
 	echo "waited $took us"
-	[ $took -gt 500000 ] && [ $took -lt 2000000 ]
+	[ $took -gt 500000 ] && [ $took -lt 4000000 ] # the client asks again after 30 s
 }
 cancelled() {
 	cd /mnt
