@@ -72,25 +72,25 @@ func (i *Inode) fulfil(end *doomed) {
 		i.home.removeStream(i)
 		return
 	}
-	w := i.unname(end)
-	if w == nil {
-		return
+	if w := i.unname(end); w != nil {
+		i.s.late.Add(1)
+		go i.unnameLater(end, w)
 	}
-	i.s.late.Add(1)
-	go func() {
-		defer i.s.late.Done()
-		for ; w != nil; w = i.unname(end) {
-			select {
-			case <-w.Done():
-			case <-i.s.closing:
-				return
-			}
+}
+
+func (i *Inode) unnameLater(end *doomed, w *Wait) {
+	defer i.s.late.Done()
+	for ; w != nil; w = i.unname(end) {
+		select {
+		case <-w.Done():
+		case <-i.s.closing:
+			return
 		}
-	}()
+	}
 }
 
 // unname is one try of fulfil; it returns what there is to wait for.
-func (i *Inode) unname(end *doomed) (w *Wait) {
+func (i *Inode) unname(end *doomed) *Wait {
 	c := Root()
 	_, err := end.dir.removeIf(c, end.name, RemoveAny, i)
 	if err == ErrNotExist || err == ErrStale {
@@ -98,8 +98,11 @@ func (i *Inode) unname(end *doomed) (w *Wait) {
 			_, err = d.removeIf(c, name, RemoveAny, i)
 		}
 	}
-	if errors.As(err, &w) {
-		return w
+	if err != nil {
+		var w *Wait
+		if errors.As(err, &w) {
+			return w
+		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
