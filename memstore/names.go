@@ -134,11 +134,11 @@ func (d *Inode) create(c *Caller, name string, a *Create) (r Created, cut extent
 	return r, cut, nil
 }
 
-// CreateTemp makes a file that has no name until Link gives it one, and opens
-// it as a.Open says. The directory is left as it is: the file only belongs to
-// its group if that is set-gid.
+// CreateTemp makes anything but a directory that has no name until Link or Replace
+// gives it one, and opens it as a.Open says. The directory is left as it is: the
+// inode only belongs to its group if that is set-gid.
 func (d *Inode) CreateTemp(c *Caller, a *Create) (r Created, err error) {
-	if a.Type != TypeFile || a.Open == nil {
+	if a.Type == TypeDir || a.Open == nil {
 		return r, ErrInvalid
 	}
 	d.mu.RLock()
@@ -357,6 +357,82 @@ func (d *Inode) addLink(c *Caller, name string, i *Inode, dir *Changed) error {
 	d.begin(t)
 	d.mtime = t
 	return nil
+}
+
+// Replace gives a name that stands for old to i, which is no directory, in one step:
+// old loses it as by Remove. ErrNotExist if the name stands for something else.
+func (d *Inode) Replace(c *Caller, name string, old, i *Inode) error {
+	switch {
+	case i.s != d.s:
+		return ErrXDev
+	case i.typ == TypeDir:
+		return ErrPerm
+	case d.typ != TypeDir:
+		return ErrNotDir
+	case old == i:
+		return ErrExist
+	}
+	unlock := lockDirs(d, old.asDir())
+	cut, err := d.replace(c, name, old, i)
+	unlock()
+	d.s.release(cut)
+	if err != nil {
+		return err
+	}
+	if old.named() == i.named() {
+		d.notify(name, i.named(), WatchModified)
+	} else {
+		d.notify(name, old.named(), WatchRemoved)
+		d.notify(name, i.named(), WatchAdded)
+	}
+	d.s.settle(c, Stale{Inode: d, Name: name, Child: old}, Stale{Inode: old}, Stale{Inode: i})
+	return nil
+}
+
+// replace is called with d and, if it is a directory, old locked for writing.
+func (d *Inode) replace(c *Caller, name string, old, i *Inode) (cut extent.Map, err error) {
+	if err := d.searchable(c, AccessExecute); err != nil {
+		return cut, err
+	}
+	pos, named := d.entry(name)
+	if named != old {
+		return cut, ErrNotExist
+	}
+	other := old
+	if old.typ == TypeDir {
+		other = i
+	}
+	defer lockFiles(i, other)()
+	switch {
+	case i.dead:
+		return cut, ErrStale
+	case i.nlink >= MaxLinks:
+		return cut, ErrTooManyLinks
+	case old.typ == TypeDir && old.dir.live > 0:
+		return cut, ErrNotEmpty
+	}
+	if err := d.mayRemove(c, old); err != nil {
+		return cut, err
+	}
+	if err := old.mayUnname(c); err != nil {
+		return cut, err
+	}
+	if w := i.breakLeases(c, opLink); w != nil {
+		return cut, w
+	}
+	if i.nlink == 0 {
+		d.s.orphan.Add(-1)
+	}
+	t := now()
+	e := d.dir.at(pos)
+	cut = old.unnamed(d, e.cookie, t)
+	e.ino = i.ino
+	i.begin(t)
+	i.nlink++
+	i.home, i.link = d, e.cookie
+	d.begin(t)
+	d.mtime = t
+	return cut, nil
 }
 
 // RemoveKind is what Remove may take away.
