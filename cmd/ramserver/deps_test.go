@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"export/smb/ntlm":           {"golang.org/x/crypto/..."},
 	"export/smb":                {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
 	"export/smb/client":         {"export/smb/wire", "export/smb/ntlm"},
+	"export/smb/smbtest":        {"export/smb/wire", "export/smb/ntlm"},
 	"export/smb/internal/samba": {},
 	"export/smb/bench":          {"export/smb/internal/samba", "export/smb/wire", "export/smb/client", "golang.org/x/sys/...", "github.com/hirochachacha/go-smb2"},
 

@@ -242,7 +242,7 @@ func nlmStatusOf(err error) nfs3.NLMStatus {
 		return nfs3.NLMGranted
 	case errors.As(err, &s):
 		return s
-	case err == memstore.ErrLocked, err == memstore.ErrShareViolation, errors.As(err, &wait):
+	case err == memstore.ErrLocked, err == memstore.ErrShareViolation, err == memstore.ErrDeletePending, errors.As(err, &wait):
 		return nfs3.NLMDenied
 	case err == memstore.ErrNoSpace:
 		return nfs3.NLMDeniedNoLocks

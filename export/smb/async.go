@@ -40,10 +40,7 @@ func (r *request) park() (moved bool, err error) {
 			size += int64(len(s))
 		}
 	}
-	c.mu.Lock()
-	many := len(c.pending) >= maxPending
-	c.mu.Unlock()
-	if many || !c.s.large.TryTake(size) {
+	if !c.waits(size) {
 		r.giveUp()
 		r.endReply(wire.StatusInsufficientResources)
 		return false, nil
@@ -67,7 +64,7 @@ func (r *request) park() (moved bool, err error) {
 	r.cutReply()
 	r.interim(id)
 	if err := c.flush(); err != nil {
-		c.s.large.Give(size)
+		c.waited(size)
 		return false, err
 	}
 	c.mu.Lock()
@@ -76,13 +73,43 @@ func (r *request) park() (moved bool, err error) {
 	c.s.busy.Add(1)
 	go func() {
 		defer c.s.busy.Done()
-		defer c.s.large.Give(size)
+		defer func() {
+			c.waited(size)
+			c.s.large.Give(q.taken)
+		}()
 		p.run()
 		if p.fresh != nil {
 			p.fresh.Release()
 		}
 	}()
 	return related, nil
+}
+
+// waits takes memory for a request that waits. It reports false if the connection
+// has too many: no connection may keep others from waiting, and all that wait leave
+// half of the memory to those that do not.
+func (c *conn) waits(size int64) bool {
+	s := c.s
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) >= maxPending || c.waiting+size > max(s.half/16, maxFrame+pendingCost) {
+		return false
+	}
+	if s.waiting.Add(size) > s.half/2 || !s.large.TryTake(size) {
+		s.waiting.Add(-size)
+		return false
+	}
+	c.waiting += size
+	return true
+}
+
+// waited gives it back.
+func (c *conn) waited(size int64) {
+	c.mu.Lock()
+	c.waiting -= size
+	c.mu.Unlock()
+	c.s.waiting.Add(-size)
+	c.s.large.Give(size)
 }
 
 // giveUp says that the request does not wait any more.

@@ -23,6 +23,8 @@ const (
 	flushSize = 128 << 10
 	// outSize has room for a batch and one more reply that needs no large buffer.
 	outSize = flushSize + smallIO + 8<<10
+	// smallReply is more than any reply takes that asks for no room of its own.
+	smallReply = 512
 	// overhead is the most that surrounds the data of the largest transfer in its
 	// frame, the rest of a compound included.
 	overhead = 64 << 10

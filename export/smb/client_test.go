@@ -2,17 +2,15 @@ package smb
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/md5"
 	"encoding/binary"
 	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"ramserver/export"
 	"ramserver/export/smb/ntlm"
+	"ramserver/export/smb/smbtest"
 	"ramserver/export/smb/wire"
 	"ramserver/memstore"
 )
@@ -300,14 +298,9 @@ func setupBody(token []byte, flags, mode byte, previous uint64) []byte {
 	return w.B
 }
 
-// Flags of the client's NTLM messages: Unicode, NTLM, extended session security,
-// target information, version, 128.
-const ntlmFlags = 1 | 1<<9 | 1<<19 | 1<<23 | 1<<25 | 1<<29
-
 // logon logs on by bare NTLMSSP; previous is a session that it replaces.
 func (c *client) logon(user, password string, previous uint64) reply {
 	c.t.Helper()
-	le := binary.LittleEndian
 	hash := c.hash.preauth
 	step := func(token []byte) reply {
 		m := c.message(wire.CommandSessionSetup, setupBody(token, 0, byte(c.mode), previous))
@@ -321,40 +314,18 @@ func (c *client) logon(user, password string, previous uint64) reply {
 		}
 		return r
 	}
-	hello := make([]byte, 32)
-	copy(hello, "NTLMSSP\x00\x01")
-	le.PutUint32(hello[12:], ntlmFlags)
-	r := step(hello)
+	r := step(smbtest.Hello())
 	if r.Status != wire.StatusMoreProcessingRequired {
 		return r
 	}
 	c.sessionID = r.SessionID
-	challenge := r.body[8:]
-	info := challenge[le.Uint32(challenge[44:]):][:le.Uint16(challenge[40:])]
-	blob := append([]byte("\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00clientch\x00\x00\x00\x00"), info...)
-	utf := func(s string) []byte { return wire.AppendUTF16(nil, s) }
-	sum := func(key []byte, parts ...[]byte) []byte {
-		h := hmac.New(md5.New, key)
-		h.Write(bytes.Join(parts, nil))
-		return h.Sum(nil)
+	token, key, err := smbtest.Answer(r.body[8:], user, password)
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	nt := ntlm.HashPassword(password)
-	key := sum(nt[:], utf(strings.ToUpper(user)))
-	proof := sum(key, challenge[24:32], blob)
-	auth := make([]byte, 72)
-	copy(auth, "NTLMSSP\x00\x03")
-	for at, v := range map[int][]byte{20: append(bytes.Clone(proof), blob...), 36: utf(user)} {
-		if user == "" {
-			break
-		}
-		le.PutUint16(auth[at:], uint16(len(v)))
-		le.PutUint32(auth[at+4:], uint32(len(auth)))
-		auth = append(auth, v...)
-	}
-	le.PutUint32(auth[60:], ntlmFlags)
-	r = step(auth)
+	r = step(token)
 	if r.Status == wire.StatusOK && c.signer == nil {
-		k := deriveKeys(c.dialect, c.cipher, sum(key, proof), hash[:])
+		k := deriveKeys(c.dialect, c.cipher, key, hash[:])
 		alg := c.signing
 		switch {
 		case c.dialect < wire.Dialect300:

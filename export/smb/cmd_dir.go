@@ -49,7 +49,11 @@ func (r *request) queryDirectory() wire.Status {
 		}
 		l.found = again // MS-FSA section 2.1.5.6.3: the first query alone finds no such file
 	}
-	out := dirReply{r: r, q: &q, dir: f.inode, at: wire.BeginBuffer(r.w), last: -1, max: min(int(q.MaxOut), smallIO)}
+	room := min(int(q.MaxOut), smallIO)
+	if !r.grow(wire.BufferSize + room) {
+		return wire.StatusInsufficientResources
+	}
+	out := dirReply{r: r, q: &q, dir: f.inode, at: wire.BeginBuffer(r.w), last: -1, max: room}
 	if status := out.list(f, &l); status != wire.StatusOK {
 		if status != wire.StatusPending {
 			f.listing = l
@@ -85,13 +89,20 @@ func newListing(pattern []byte) (l listing, ok bool) {
 	return l, true
 }
 
-// upper is a unit of UTF-16 as it counts where case does not.
+// upper is a unit of UTF-16 as it counts where case does not, nor what stands for a
+// space or a dot at the end.
 func upper(c uint16) uint16 {
 	if c < 0x80 {
 		if 'a' <= c && c <= 'z' {
 			c -= 'a' - 'A'
 		}
 		return c
+	}
+	switch c {
+	case privateSpace:
+		return ' '
+	case privateDot:
+		return '.'
 	}
 	if u := unicode.ToUpper(rune(c)); !utf16.IsSurrogate(rune(c)) && u <= 0xFFFF {
 		return uint16(u)
@@ -260,7 +271,7 @@ func matches(pattern []uint16, name []byte) bool {
 	}
 	lastDot := -1
 	for k := 0; k+1 < len(name); k += 2 {
-		if name[k] == '.' && name[k+1] == 0 {
+		if upper(binary.LittleEndian.Uint16(name[k:])) == '.' {
 			lastDot = k
 		}
 	}

@@ -22,6 +22,7 @@ func TestMatches(t *testing.T) {
 		{">>>.c", "a.c", true}, {">>>.c", "abcd.c", false}, {"a>>", "a", true},
 		{"<.c", "a.b.c", true}, {"<.b", "a.b.c", false}, {"<.<", "a.b.c", true}, {"<", "a.b", false}, {"<\"*", "a.b", true}, {"<\"*", "a", true},
 		{"a\"", "a", true}, {"a\"", "a.", true}, {"a\"", "ab", false}, {"a\"b", "a.b", true},
+		{"a.", "a.", true}, {"a\uF029", "a.", true}, {"*\uF028", "a ", true}, {"? ", "a ", true}, {"?.", "a", false},
 	} {
 		l, ok := newListing(wire.AppendUTF16(nil, tt.pattern))
 		if !ok {

@@ -39,26 +39,31 @@ func (r *request) queryPipe(q *wire.QueryInfoRequest) wire.Status {
 		return wire.StatusInvalidParameter
 	}
 	info := wire.FileInfo{Allocation: 4096, Links: 1, DeletePending: true}
-	at := wire.BeginBuffer(r.w)
-	r.w.B = info.Append(r.w.B, q.Class)
-	return r.endInfo(q, at, len(r.w.B)-at)
+	b := info.Append(nil, q.Class)
+	return r.inform(q, b, len(b))
 }
 
-// endInfo ends the reply to a query of which fixed bytes at least must fit what the
-// client has room for. MS-SMB2 section 3.3.5.20.1.
-func (r *request) endInfo(q *wire.QueryInfoRequest, at, fixed int) wire.Status {
-	w := r.w
-	status := wire.StatusOK
-	switch n := int(q.MaxOut); {
-	case n < fixed:
+// inform makes the reply to a query of what is told, of which fixed bytes at least
+// must fit what the client has room for. MS-SMB2 section 3.3.5.20.1.
+func (r *request) inform(q *wire.QueryInfoRequest, b []byte, fixed int) wire.Status {
+	n, status := min(len(b), int(q.MaxOut)), wire.StatusOK
+	switch {
+	case int(q.MaxOut) < fixed:
 		return wire.StatusInfoLengthMismatch
-	case n < len(w.B)-at:
-		w.B = w.B[:at+n]
+	case n < len(b):
 		status = wire.StatusBufferOverflow
 	}
-	wire.EndBuffer(w, at)
+	if !r.grow(wire.BufferSize + n) {
+		return wire.StatusInsufficientResources
+	}
+	at := wire.BeginBuffer(r.w)
+	r.w.Bytes(b[:n])
+	wire.EndBuffer(r.w, at)
 	return status
 }
+
+// infoRoom has room for most of what is told.
+type infoRoom [512]byte
 
 // queryRights are what a file must be open for to be asked for a class. MS-SMB2
 // section 3.3.5.20.1.
@@ -74,14 +79,13 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 	if need := queryRights[q.Class]; f.access&need != need {
 		return wire.StatusAccessDenied
 	}
+	var room infoRoom
 	if q.Class == wire.FileAlternateName {
 		if f.dir == nil {
 			return wire.StatusNameNotFound
 		}
 		info := wire.FileInfo{Name: wire.AppendUTF16(nil, dosName(f.name))}
-		at := wire.BeginBuffer(r.w)
-		r.w.B = info.Append(r.w.B, wire.FileNormalizedName)
-		return r.endInfo(q, at, 8)
+		return r.inform(q, info.Append(room[:0], wire.FileNormalizedName), 8)
 	}
 	if q.Class == wire.FileNormalizedName && r.c.dialect < wire.Dialect311 {
 		return wire.StatusNotSupported
@@ -98,9 +102,7 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 		if err != nil {
 			return r.status(err)
 		}
-		at := wire.BeginBuffer(r.w)
-		r.w.B = appendStreams(r.w.B, f, &a)
-		return r.endInfo(q, at, 32)
+		return r.inform(q, appendStreams(room[:0], f, &a), 32)
 	}
 	a, err := r.attrs(f)
 	if err != nil {
@@ -116,9 +118,7 @@ func (r *request) queryFile(f *file, q *wire.QueryInfoRequest) wire.Status {
 	if q.Class == wire.FileNormalizedName && len(info.Name) > 0 {
 		info.Name = info.Name[2:] // without the first backslash
 	}
-	at := wire.BeginBuffer(r.w)
-	r.w.B = info.Append(r.w.B, q.Class)
-	return r.endInfo(q, at, fixed)
+	return r.inform(q, info.Append(room[:0], q.Class), fixed)
 }
 
 // path is where a file is in its share, with a backslash first, in UTF-16.
@@ -161,13 +161,12 @@ func (r *request) queryFS(f *file, q *wire.QueryInfoRequest) wire.Status {
 	}
 	binary.LittleEndian.PutUint64(info.ID[:], exp.Store.ID())
 	binary.LittleEndian.PutUint32(info.ID[8:], exp.ID)
-	at := wire.BeginBuffer(r.w)
-	b, fixed, ok := info.Append(r.w.B, q.Class)
+	var room infoRoom
+	b, fixed, ok := info.Append(room[:0], q.Class)
 	if !ok {
 		return wire.StatusInvalidInfoClass
 	}
-	r.w.B = b
-	return r.endInfo(q, at, fixed)
+	return r.inform(q, b, fixed)
 }
 
 // querySecurity answers with the security descriptor that the mode is. MS-SMB2
@@ -187,12 +186,11 @@ func (r *request) querySecurity(f *file, q *wire.QueryInfoRequest) wire.Status {
 	if err != nil {
 		return r.status(err)
 	}
-	at := wire.BeginBuffer(r.w)
-	r.w.B = appendSD(r.w.B, &a, q.Additional)
-	if n := len(r.w.B) - at; n > int(q.MaxOut) {
-		r.errorData = binary.LittleEndian.AppendUint32(nil, uint32(n))
+	var room infoRoom
+	b := appendSD(room[:0], &a, q.Additional)
+	if len(b) > int(q.MaxOut) {
+		r.errorData = binary.LittleEndian.AppendUint32(nil, uint32(len(b)))
 		return wire.StatusBufferTooSmall
 	}
-	wire.EndBuffer(r.w, at)
-	return wire.StatusOK
+	return r.inform(q, b, 0)
 }

@@ -85,7 +85,7 @@ func (r *request) write() wire.Status {
 	case status != wire.StatusOK:
 		return status
 	case f.pipe != nil:
-		if f.pipe.write(q.Data) != nil {
+		if f.pipe.write(q.Data) != nil || !f.pipe.count(r.c) {
 			return wire.StatusPipeDisconnected
 		}
 		wire.AppendWriteReply(r.w, len(q.Data))
@@ -172,8 +172,12 @@ func (r *request) behindEnd(f *file, off int64) bool {
 // readPipe reads a part of an answer.
 func (r *request) readPipe(f *file, q *wire.ReadRequest) wire.Status {
 	b, more := f.pipe.read(int(q.Length))
+	f.pipe.count(r.c)
 	if len(b) == 0 {
 		return wire.StatusPipeEmpty
+	}
+	if !r.grow(wire.ReadReplySize + len(b)) {
+		return wire.StatusInsufficientResources
 	}
 	wire.AppendReadReply(r.w, len(b))
 	r.w.Bytes(b)

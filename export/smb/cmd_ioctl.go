@@ -49,7 +49,7 @@ func init() {
 		wire.FsctlGetObjectID:       {run: (*request).objectID},
 		wire.FsctlMakeObjectID:      {run: (*request).objectID},
 		wire.FsctlGetReparsePoint:   {run: (*request).getReparsePoint},
-		wire.FsctlSetReparsePoint:   {min: 8, run: (*request).setReparsePoint},
+		wire.FsctlSetReparsePoint:   {run: (*request).setReparsePoint},
 		wire.FsctlIsPathnameValid:   {run: func(*request, *file, []byte, int) ([]byte, wire.Status) { return nil, wire.StatusOK }},
 	}
 }
@@ -87,6 +87,10 @@ func (r *request) ioctl() wire.Status {
 	out, status := x.run(r, f, q.Input, int(q.MaxOut))
 	if status.IsError() && !r.body {
 		return status
+	}
+	if !r.grow(wire.IoctlReplySize + len(out)) {
+		r.body = false
+		return wire.StatusInsufficientResources
 	}
 	wire.AppendIoctlReply(r.w, q.Code, q.ID, out)
 	return status
@@ -128,10 +132,11 @@ func (r *request) interfaces(_ *file, _ []byte, max int) ([]byte, wire.Status) {
 
 // transceive writes to a pipe and reads the answer, MS-SMB2 section 3.3.5.15.3.
 func (r *request) transceive(f *file, in []byte, max int) ([]byte, wire.Status) {
-	if f.pipe.write(in) != nil {
+	if f.pipe.write(in) != nil || !f.pipe.count(r.c) {
 		return nil, wire.StatusPipeDisconnected
 	}
 	b, more := f.pipe.read(max)
+	f.pipe.count(r.c)
 	if more {
 		return b, wire.StatusBufferOverflow
 	}

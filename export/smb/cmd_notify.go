@@ -42,12 +42,16 @@ func (r *request) notify() wire.Status {
 	case overflow:
 		return r.noChanges(wire.StatusNotifyEnumDir)
 	case len(events) > 0:
-		at := wire.BeginBuffer(r.w)
-		if r.w.B = appendEvents(r.w.B, events); len(r.w.B)-at > int(min(q.MaxOut, f.watchMax)) {
+		b, ok := appendEvents(nil, events, int(min(q.MaxOut, f.watchMax)))
+		if !ok {
 			// The client lists the directory instead.
-			r.w.B = r.w.B[:at-wire.BufferSize]
 			return r.noChanges(wire.StatusNotifyEnumDir)
 		}
+		if !r.grow(wire.BufferSize + len(b)) {
+			return wire.StatusInsufficientResources
+		}
+		at := wire.BeginBuffer(r.w)
+		r.w.Bytes(b)
 		wire.EndBuffer(r.w, at)
 		return wire.StatusOK
 	case ended && !r.again && !f.inode.Doomed(): // it was to be removed, and is not any more
@@ -67,8 +71,9 @@ func (r *request) noChanges(status wire.Status) wire.Status {
 	return status
 }
 
-// appendEvents appends changes, FILE_NOTIFY_INFORMATION of MS-FSCC section 2.7.1.
-func appendEvents(b []byte, events []memstore.WatchEvent) []byte {
+// appendEvents appends changes, FILE_NOTIFY_INFORMATION of MS-FSCC section 2.7.1. It
+// reports false if they are more than max bytes.
+func appendEvents(b []byte, events []memstore.WatchEvent, max int) (all []byte, ok bool) {
 	last := -1
 	for _, e := range events {
 		if last >= 0 {
@@ -90,9 +95,12 @@ func appendEvents(b []byte, events []memstore.WatchEvent) []byte {
 		if e.Stream != "" {
 			b = wire.AppendUTF16(b, ":"+e.Stream)
 		}
+		if len(b) > max {
+			return nil, false
+		}
 		binary.LittleEndian.PutUint32(b[last+8:], uint32(len(b)-last-12))
 	}
-	return b
+	return b, true
 }
 
 // watchMask is a filter as the store has it.

@@ -166,13 +166,24 @@ func (r *request) setRename(f *file, b []byte) wire.Status {
 	if dir == nil {
 		return wire.StatusAccessDenied
 	}
+	c := r.who
+	c.Open = f.open
 	flags := memstore.RenameNoReplace
-	if to.inode == f.inode {
-		// Another way to write the same name, or another name of the same file.
-		to.name = to.written
-		if to.name == name && to.dir == dir {
-			return wire.StatusOK
+	switch {
+	case to.inode != f.inode:
+	case to.dir != dir || to.name != name: // another name of the same file
+		if !replace {
+			return wire.StatusNameCollision
 		}
+		_, err := dir.Remove(&c, name, memstore.RemoveFile)
+		if err == nil {
+			f.dir, f.name = to.dir, to.name
+		}
+		return r.status(err)
+	case to.name == to.written:
+		return wire.StatusOK
+	default: // another way to write the same name
+		to.name = to.written
 	}
 	if to.inode != nil && to.inode != f.inode || to.name != to.written {
 		if !replace {
@@ -183,8 +194,6 @@ func (r *request) setRename(f *file, b []byte) wire.Status {
 		}
 		flags = 0
 	}
-	c := r.who
-	c.Open = f.open
 	_, _, err := r.t.exp.Store.Rename(&c, dir, name, to.dir, to.name, flags|memstore.RenamePinned)
 	switch err {
 	case nil:
@@ -250,23 +259,28 @@ func (r *request) setLink(f *file, b []byte) wire.Status {
 	if f.inode.Type() == memstore.TypeDir {
 		return wire.StatusFileIsADirectory
 	}
-	to, replace, status := r.target(f, b)
-	switch {
-	case status != wire.StatusOK:
-		return status
-	case to.inode == f.inode:
-		return wire.StatusOK
-	case to.inode != nil && !replace:
-		return wire.StatusNameCollision
-	case to.inode != nil:
-		if status := r.mayReplace(to.inode); status != wire.StatusOK {
+	var err error
+	for range 10 { // somebody may make or remove the name meanwhile
+		to, replace, status := r.target(f, b)
+		switch {
+		case status != wire.StatusOK:
 			return status
+		case to.inode != nil && !replace:
+			return wire.StatusNameCollision
+		case to.inode == f.inode:
+			return wire.StatusOK
+		case to.inode != nil:
+			if status := r.mayReplace(to.inode); status != wire.StatusOK {
+				return status
+			}
+			err = to.dir.Replace(&r.who, to.name, to.inode, f.inode)
+		default:
+			_, _, err = to.dir.Link(&r.who, to.name, f.inode)
 		}
-		if _, err := to.dir.Remove(&r.who, to.name, memstore.RemoveFile); err != nil {
-			return r.status(err)
+		if err != memstore.ErrNotExist && err != memstore.ErrExist {
+			break
 		}
 	}
-	_, _, err := to.dir.Link(&r.who, to.name, f.inode)
 	return r.status(err)
 }
 

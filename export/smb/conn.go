@@ -14,11 +14,12 @@ import (
 )
 
 // stallTime is how long a connection may make no progress inside a frame or a
-// reply before it is closed; pressedTime is the same while others wait for the
-// memory that it holds.
+// reply, or have nobody logged on, before it is closed; pressedTime and logonTime
+// are the same while others wait for the memory that it holds.
 const (
 	stallTime   = 60 * time.Second
 	pressedTime = 2 * time.Second
+	logonTime   = 10 * time.Second
 )
 
 // Reasons to end a connection, besides the network's.
@@ -78,6 +79,10 @@ type conn struct {
 	mu      sync.Mutex
 	window  window              // (mu) which message ids the client may use
 	pending map[uint64]*pending // (mu) requests that wait, by their AsyncId
+	waiting int64               // (mu) bytes that they take
+
+	opens atomic.Int64 // (a) files that are open
+	pipes atomic.Int64 // (a) bytes in pipes
 }
 
 // set notes what the connection is doing.

@@ -12,6 +12,9 @@ import (
 // has them. Their names are the same without regard to case.
 const eaPrefix = "user."
 
+// maxEA is how many bytes of a value can be told; the store has one more.
+const maxEA = 1<<16 - 1
+
 // isEA tells whether an extended attribute of the store is one to clients.
 func isEA(xattr string) bool { return strings.HasPrefix(xattr, eaPrefix) }
 
@@ -29,42 +32,70 @@ func (r *request) findEA(i *memstore.Inode, name string) (string, error) {
 	return eaPrefix + name, nil
 }
 
-// setEAs sets a list of extended attributes, FILE_FULL_EA_INFORMATION, MS-FSCC
-// section 2.4.15. An empty value removes one. Whether the client may is known.
+// setEAs sets a list of extended attributes, MS-FSA section 2.1.5.15.5. An empty
+// value removes one. Whether the client may is known.
 func (r *request) setEAs(i *memstore.Inode, b []byte) wire.Status {
+	if tagOf(i.Type()) != 0 {
+		return wire.StatusEANotSupported
+	}
+	list, status := parseEAs(b)
 	c := r.server()
-	le := binary.LittleEndian
-	for len(b) > 0 {
-		if len(b) < 9 {
-			return wire.StatusInvalidParameter
-		}
-		next, nameLen, valueLen := int64(le.Uint32(b)), int(b[5]), int(le.Uint16(b[6:]))
-		if 9+nameLen+valueLen > len(b) || nameLen == 0 || next != 0 && (next < int64(9+nameLen+valueLen) || next >= int64(len(b))) {
-			return wire.StatusInvalidParameter
-		}
-		name, value := string(b[8:8+nameLen]), b[9+nameLen:9+nameLen+valueLen]
-		b = b[next:]
-		xattr, err := r.findEA(i, name)
+	for _, ea := range list {
+		xattr, err := r.findEA(i, ea.name)
 		switch {
 		case err != nil:
 			return r.status(err)
-		case !isEA(xattr):
-			return wire.StatusAccessDenied
-		case valueLen > 0:
-			_, err = i.SetXattr(c, xattr, value, memstore.XattrEither)
+		case len(ea.value) > 0:
+			_, err = i.SetXattr(c, xattr, ea.value, memstore.XattrEither)
 		default:
 			if _, err = i.RemoveXattr(c, xattr); err == memstore.ErrNoXattr {
 				err = nil
 			}
 		}
-		if err != nil {
+		switch err {
+		case nil:
+		case memstore.ErrXattrTooBig, memstore.ErrNameTooLong:
+			return wire.StatusEATooLarge
+		default:
 			return r.status(err)
 		}
+	}
+	return status
+}
+
+// ea is one extended attribute of a client.
+type ea struct {
+	name  string
+	value []byte
+}
+
+// eaNeeded is the only flag of an extended attribute, FILE_NEED_EA.
+const eaNeeded = 0x80
+
+// parseEAs reads FILE_FULL_EA_INFORMATION, MS-FSCC section 2.4.15; all of it or
+// nothing.
+func parseEAs(b []byte) (list []ea, status wire.Status) {
+	le := binary.LittleEndian
+	for len(b) > 0 {
+		if len(b) < 9 {
+			return nil, wire.StatusInvalidParameter
+		}
+		next, flags, nameLen, valueLen := int64(le.Uint32(b)), b[4], int(b[5]), int(le.Uint16(b[6:]))
+		if 9+nameLen+valueLen > len(b) || next != 0 && (next < int64(9+nameLen+valueLen) || next >= int64(len(b))) {
+			return nil, wire.StatusInvalidParameter
+		}
+		name := string(b[8 : 8+nameLen])
+		if nameLen == 0 || b[8+nameLen] != 0 || flags&^eaNeeded != 0 ||
+			strings.ContainsFunc(name, func(c rune) bool { return c < 0x20 || strings.ContainsRune(`\/:*?"<>|,+=[];`, c) }) {
+			return nil, wire.StatusInvalidEAName
+		}
+		list = append(list, ea{name, b[9+nameLen : 9+nameLen+valueLen]})
 		if next == 0 {
 			break
 		}
+		b = b[next:]
 	}
-	return wire.StatusOK
+	return list, wire.StatusOK
 }
 
 // Flags of a query for extended attributes, MS-SMB2 section 2.2.37.
@@ -102,7 +133,11 @@ func (r *request) queryEAs(f *file, q *wire.QueryInfoRequest) wire.Status {
 		}
 		list = list[f.nextEA:]
 	}
-	at, last, room := wire.BeginBuffer(r.w), -1, min(int(q.MaxOut), smallIO)
+	room := min(int(q.MaxOut), 2*smallIO) // a value has almost one
+	if !r.grow(wire.BufferSize + room) {
+		return wire.StatusInsufficientResources
+	}
+	at, last := wire.BeginBuffer(r.w), -1
 	status := wire.StatusOK
 	for _, name := range list {
 		xattr, err := r.findEA(f.inode, name)
@@ -111,29 +146,24 @@ func (r *request) queryEAs(f *file, q *wire.QueryInfoRequest) wire.Status {
 			value, err = f.inode.GetXattr(&r.who, xattr)
 		}
 		switch {
-		case err == memstore.ErrNoXattr && len(asked) == 0:
-			continue // removed a moment ago
+		case len(asked) == 0 && (err == memstore.ErrNoXattr || len(value) > maxEA):
+			f.nextEA++ // removed a moment ago, or more than can be told
+			continue
+		case len(value) > maxEA:
+			return wire.StatusEATooLarge
 		case err != nil && err != memstore.ErrNoXattr:
 			return r.status(err)
 		}
-		begin := len(r.w.B)
-		r.w.B = wire.AppendEA(r.w.B, last, strings.ToUpper(name), value)
-		if len(r.w.B)-at > room {
-			r.w.B = r.w.B[:begin]
+		if (len(r.w.B)-at+3)&^3+wire.EASize(name, value) > room {
 			if last < 0 {
 				return wire.StatusBufferTooSmall
 			}
-			binary.LittleEndian.PutUint32(r.w.B[last:], 0)
 			if len(asked) > 0 || q.Flags&eaSingle == 0 {
 				status = wire.StatusBufferOverflow
 			}
 			break
 		}
-		if last < 0 {
-			last = at
-		} else {
-			last += int(binary.LittleEndian.Uint32(r.w.B[last:]))
-		}
+		r.w.B, last = wire.AppendEA(r.w.B, last, strings.ToUpper(name), value)
 		if len(asked) == 0 {
 			f.nextEA++
 		}
@@ -167,16 +197,14 @@ func eaNames(b []byte) (names []string, ok bool) {
 // eaSize is how long the list of all extended attributes is.
 func (r *request) eaSize(i *memstore.Inode) uint32 {
 	all, _ := i.ListXattr(&r.who)
-	var b []byte
-	last := -1
+	n := 0
 	for _, x := range all {
-		if !isEA(x) {
-			continue
+		if isEA(x) {
+			value, _ := i.GetXattr(&r.who, x)
+			if len(value) <= maxEA {
+				n = (n+3)&^3 + wire.EASize(x[len(eaPrefix):], value)
+			}
 		}
-		value, _ := i.GetXattr(&r.who, x)
-		begin := len(b)
-		b = wire.AppendEA(b, last, x[len(eaPrefix):], value)
-		last = (begin + 3) &^ 3
 	}
-	return uint32(len(b))
+	return uint32(n)
 }

@@ -33,10 +33,12 @@ type file struct {
 // data is the inode whose data the file is.
 func (f *file) data() *memstore.Inode { return f.open.Inode() }
 
-// addFile gives f an id in the session; false if there are too many.
+// addFile gives f an id in the session; false if its connection, or the server, has
+// too many.
 func (r *request) addFile(f *file) bool {
 	s := r.s
-	if len(s.files) >= maxOpen {
+	if n, all := s.c.opens.Add(1), s.c.s.opens.Add(1); n > maxOpen || all > maxOpenAll {
+		uncount(s.c)
 		return false
 	}
 	f.t = r.t
@@ -44,6 +46,12 @@ func (r *request) addFile(f *file) bool {
 	s.files[f.id] = f
 	r.f = f
 	return true
+}
+
+// uncount takes a file off the counts of its connection and the server.
+func uncount(c *conn) {
+	c.opens.Add(-1)
+	c.s.opens.Add(-1)
 }
 
 // file finds what an id names, and keeps it for the related command behind this
@@ -85,6 +93,10 @@ func (f *file) close() {
 func (f *file) end(locks wire.Status) {
 	s := f.t.s
 	delete(s.files, f.id)
+	uncount(s.c)
+	if f.pipe != nil {
+		f.pipe.empty(s.c)
+	}
 	s.c.endFile(s, f, locks)
 	if f.watch != nil {
 		f.watch.Close()

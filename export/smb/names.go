@@ -13,20 +13,20 @@ import (
 // private range of Unicode, as macOS and Linux do (Services for Macintosh).
 const (
 	privateFirst = 0xF001
-	privateLast  = 0xF029
-	// reserved[i] stands for the character 0xF020 + i. The last two are for the
-	// end of a name.
+	// reserved[i] stands for the character 0xF020 + i.
 	reserved = `"*:<>?\|`
+	// At the end of a name.
+	privateSpace = 0xF028
+	privateDot   = 0xF029
 )
 
 // appendName appends a stored name in UTF-16, with what is reserved replaced: also a
 // space or dot at its end, where Windows takes them off.
 func appendName(b []byte, name string) []byte {
 	plain := !cutByWindows(name)
-	for i := 0; i < len(name); i++ {
+	for i := 0; plain && i < len(name); i++ {
 		if c := name[i]; c < 0x20 || strings.IndexByte(reserved, c) >= 0 {
 			plain = false
-			break
 		}
 	}
 	if !plain {
@@ -49,9 +49,9 @@ func replaceReserved(name string) string {
 		c := name[i]
 		switch k := strings.IndexByte(reserved, c); {
 		case i == last && c == ' ':
-			b = utf8.AppendRune(b, 0xF028)
+			b = utf8.AppendRune(b, privateSpace)
 		case i == last:
-			b = utf8.AppendRune(b, 0xF029)
+			b = utf8.AppendRune(b, privateDot)
 		case k >= 0:
 			b = utf8.AppendRune(b, rune(0xF020+k))
 		case c < 0x20:
@@ -68,20 +68,24 @@ func fromWire(name string) string {
 	if !strings.Contains(name, "\xEF\x80") { // U+F000 to U+F03F begin so
 		return name
 	}
-	return strings.Map(func(c rune) rune {
+	b := make([]byte, 0, len(name))
+	for rest := name; rest != ""; {
+		c, n := utf8.DecodeRuneInString(rest)
 		switch {
-		case c < privateFirst || c > privateLast:
-			return c
+		case c < privateFirst || c > privateDot: // bytes that are no UTF-8 too
+			b = append(b, rest[:n]...)
 		case c < 0xF020:
-			return c - 0xF000
+			b = append(b, byte(c))
 		case int(c-0xF020) < len(reserved):
-			return rune(reserved[c-0xF020])
-		case c == 0xF028:
-			return ' '
+			b = append(b, reserved[c-0xF020])
+		case c == privateSpace:
+			b = append(b, ' ')
 		default:
-			return '.'
+			b = append(b, '.')
 		}
-	}, name)
+		rest = rest[n:]
+	}
+	return string(b)
 }
 
 // path is what a client's path stands for.
@@ -137,6 +141,12 @@ func (r *request) find(raw []byte) (p path, status wire.Status) {
 		}
 		name := fromWire(part)
 		i, stored, err := r.lookup(dir, name)
+		if err == memstore.ErrNotExist && name != part {
+			// It may be called so, by another protocol.
+			if j, as, err2 := r.lookup(dir, part); err2 == nil {
+				i, stored, err = j, as, nil
+			}
+		}
 		if k == last {
 			p.dir, p.name, p.written, p.inode = dir, stored, name, i
 			switch err {

@@ -21,6 +21,32 @@ type pipe struct {
 	frag     int      // largest part that the client receives
 	request  []byte   // parts of a request that has more
 	answers  [][]byte // what has not been read, by parts
+	held     int64    // bytes of both that are counted
+}
+
+// maxPipes bounds what the pipes of a connection hold, in bytes.
+const maxPipes = 1 << 20
+
+// count counts what the pipe holds now. Where that is too much, of a connection or of
+// all together, it reports false, and the pipe has lost it.
+func (p *pipe) count(c *conn) bool {
+	n := int64(cap(p.request))
+	for _, b := range p.answers {
+		n += int64(len(b))
+	}
+	more := n - p.held
+	p.held = n
+	if mine, all := c.pipes.Add(more), c.s.pipes.Add(more); more > 0 && (mine > maxPipes || all > c.s.half/4) {
+		p.empty(c)
+		return false
+	}
+	return true
+}
+
+// empty forgets what the pipe holds.
+func (p *pipe) empty(c *conn) {
+	p.request, p.answers = nil, nil
+	p.count(c)
 }
 
 // rpcHost is what the services tell about the server.

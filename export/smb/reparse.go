@@ -17,6 +17,9 @@ var specials = map[memstore.Type]uint64{
 	memstore.TypeChar:   wire.SpecialChar,
 }
 
+// maxReparse bounds the data of a reparse point, in bytes.
+const maxReparse = 16 << 10
+
 // getReparsePoint is MS-FSA section 2.1.5.10.14.
 func (r *request) getReparsePoint(f *file, _ []byte, max int) ([]byte, wire.Status) {
 	p := wire.Reparse{Tag: tagOf(f.inode.Type())}
@@ -50,11 +53,16 @@ func (r *request) getReparsePoint(f *file, _ []byte, max int) ([]byte, wire.Stat
 }
 
 // setReparsePoint makes a symlink or a special file of an empty file or directory,
-// MS-FSA section 2.1.5.10.33: another inode takes its place.
+// MS-FSA section 2.1.5.10.37: another inode takes its place, in one step.
 func (r *request) setReparsePoint(f *file, in []byte, _ int) ([]byte, wire.Status) {
 	var p wire.Reparse
-	if f.access&(rightWriteData|rightWriteAttrs) == 0 {
+	switch {
+	case f.access&(rightWriteData|rightWriteAttrs) == 0:
 		return nil, wire.StatusAccessDenied
+	case r.t.exp.ReadOnly:
+		return nil, wire.StatusMediaWriteProtected
+	case len(in) < 8 || len(in) > maxReparse:
+		return nil, wire.StatusReparseDataInvalid
 	}
 	if !p.Decode(in) {
 		if tag := uint32(in[0]) | uint32(in[1])<<8 | uint32(in[2])<<16 | uint32(in[3])<<24; tag != wire.TagSymlink && tag != wire.TagNFS {
@@ -92,14 +100,14 @@ func (r *request) setReparsePoint(f *file, in []byte, _ int) ([]byte, wire.Statu
 			}
 		}
 	}
-	who := r.who
-	who.Open = f.open
-	if _, err := dir.Remove(&who, name, memstore.RemoveAny); err != nil {
+	made, err := dir.CreateTemp(&r.who, &c)
+	if err != nil {
 		return nil, r.status(err)
 	}
-	made, err := dir.Create(&r.who, name, &c)
-	if err != nil {
-		// The empty file is no loss.
+	who := r.who
+	who.Open = f.open
+	if err := dir.Replace(&who, name, f.inode, made.Inode); err != nil {
+		made.Open.Close()
 		return nil, r.status(err)
 	}
 	f.open.Close()

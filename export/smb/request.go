@@ -48,6 +48,7 @@ type request struct {
 	hash      *[sha512.Size]byte // of preauthentication, to which the reply is added
 	pages     int                // bytes of the connection's view that follow the reply
 	unsettled memstore.Unsettled
+	taken     int64     // bytes of the budget, for replies of a request that has waited
 	begun     time.Time // for the trace
 }
 
@@ -175,6 +176,10 @@ func (r *request) one() (moved bool, err error) {
 	}
 	status := r.check()
 	r.beginReply()
+	if !r.grow(smallReply) && r.fatal != nil {
+		r.cutReply()
+		return false, r.fatal
+	}
 	if status == wire.StatusOK {
 		if status = r.execute(); r.fatal != nil {
 			r.cutReply()
@@ -303,7 +308,7 @@ func (r *request) execute() (status wire.Status) {
 
 // grow makes room for n more bytes of the reply, in a large buffer if there is none
 // in the batch: then what came before the frame is sent. It reports false if the
-// frame would become too large.
+// frame would become too large, or there is no memory for a request that has waited.
 func (r *request) grow(n int) bool {
 	w, c := r.w, r.c
 	n += slack
@@ -314,6 +319,10 @@ func (r *request) grow(n int) bool {
 	case n <= cap(w.B)-len(w.B):
 		return true
 	case !r.own:
+		if !c.s.large.TryTake(int64(n)) {
+			return false
+		}
+		r.taken += int64(n)
 		w.B = slices.Grow(w.B, n)
 		return true
 	}

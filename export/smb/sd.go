@@ -276,7 +276,8 @@ const modeIsWhole = 1 << 15
 
 // parseDACL finds the mode: what the entries, in their order, give to owner,
 // group and others first. Those for anybody else have no place in a mode. An entry
-// that says the mode itself counts unless that is what it is now.
+// that says the mode itself counts, unless that is what it is now and others say
+// something too: then a client has changed them, and left that one as it was.
 func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (mode uint16, err error) {
 	if len(b) < 8 {
 		return 0, errBadSD
@@ -287,6 +288,7 @@ func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (m
 	}
 	b = b[8:size]
 	var allowed, decided [3]uint16 // read, write, execute of owner, group, others
+	same := false
 	apply := func(class int, kind uint8, bits uint16) {
 		fresh := bits &^ decided[class]
 		decided[class] |= fresh
@@ -317,6 +319,7 @@ func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (m
 			if mode := uint16(m) & memstore.ModeMask; mode != now {
 				return mode | modeIsWhole, nil
 			}
+			same = true
 			continue
 		}
 		bits := rightsMode(rights)
@@ -332,6 +335,9 @@ func parseDACL(b []byte, owner, group sid, set *memstore.SetAttr, now uint16) (m
 		case who == group, isGroup && g == set.GID:
 			apply(1, kind, bits)
 		}
+	}
+	if same && decided == [3]uint16{} {
+		return now | modeIsWhole, nil
 	}
 	return allowed[0]<<6 | allowed[1]<<3 | allowed[2], nil
 }

@@ -72,9 +72,12 @@ type Server struct {
 	guid     [16]byte
 	logons   ntlm.Server
 
-	half  int64          // bytes, of Config.Buffers
-	works *budget.Budget // one half: for work
-	large *budget.Budget // the other: for what does not fit, and pages
+	half    int64          // bytes, of Config.Buffers
+	works   *budget.Budget // one half: for work
+	large   *budget.Budget // the other: for what does not fit, and pages
+	waiting atomic.Int64   // bytes of it that requests take that wait
+	opens   atomic.Int64   // files that are open
+	pipes   atomic.Int64   // bytes in pipes
 
 	kick     chan struct{}  // wakes the janitor
 	draining atomic.Bool    // no more requests are read
@@ -336,8 +339,9 @@ func (s *Server) sweep(now time.Time) (pressed bool) {
 		}
 		still := now.Sub(c.still)
 		switch state := mark & (1<<stateBits - 1); {
-		case (state == stateIdle || state == stateReading) && !c.ready.Load() && now.Sub(c.since) >= stallTime:
-			// Nobody has logged on.
+		case state != stateRunning && state != stateWriting && !c.ready.Load() &&
+			(now.Sub(c.since) >= stallTime || pressed && state != stateIdle && now.Sub(c.since) >= logonTime):
+			// Nobody has logged on, however fast the bytes come.
 			c.nc.Close()
 		case state == stateMidway && (still >= stallTime || pressed && still >= pressedTime):
 			c.nc.Close()

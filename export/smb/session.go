@@ -45,12 +45,13 @@ type session struct {
 	preauth [sha512.Size]byte
 }
 
-// Bounds for one connection and one session.
+// Bounds for one connection, one session and all.
 const (
 	maxSessions   = 1024
-	firstSessions = 16 // before anybody has logged on
-	maxTrees      = 4096
-	maxOpen       = 1 << 17
+	firstSessions = 16      // before anybody has logged on
+	maxTrees      = 4096    // of a session
+	maxOpen       = 1 << 17 // of a connection
+	maxOpenAll    = 1 << 20
 )
 
 // session finds a session of the connection; nil if there is none.

@@ -392,12 +392,15 @@ func (q *IoctlRequest) Decode(msg []byte) bool {
 	return r.OK()
 }
 
+// IoctlReplySize is what precedes the output in IOCTL's reply.
+const IoctlReplySize = 48
+
 // AppendIoctlReply appends the body of IOCTL's reply, MS-SMB2 section 2.2.32.
 func AppendIoctlReply(w *Writer, code uint32, id FileID, out []byte) {
 	w.B = append(w.B, 49, 0, 0, 0)
 	w.B = le.AppendUint32(w.B, code)
 	w.B = id.Append(w.B)
-	at := uint32(HeaderSize + 48)
+	at := uint32(HeaderSize + IoctlReplySize)
 	w.B = le.AppendUint32(w.B, at)
 	w.B = le.AppendUint32(w.B, 0)
 	w.B = le.AppendUint32(w.B, at)

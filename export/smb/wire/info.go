@@ -162,19 +162,23 @@ func AppendStream(b []byte, last int, name []byte, size, allocation uint64) (all
 	return append(b, name...), at
 }
 
+// EASize is the size of an entry of FileFullEA.
+func EASize(name string, value []byte) int { return 9 + len(name) + len(value) }
+
 // AppendEA appends an entry of FileFullEA, MS-FSCC section 2.4.15. last is where the
 // entry before begins in b, -1 if this is the first.
-func AppendEA(b []byte, last int, name string, value []byte) []byte {
+func AppendEA(b []byte, last int, name string, value []byte) (all []byte, at int) {
 	if last >= 0 {
 		for (len(b)-last)%4 != 0 {
 			b = append(b, 0)
 		}
 		le.PutUint32(b[last:], uint32(len(b)-last))
 	}
+	at = len(b)
 	b = append(b, 0, 0, 0, 0, 0, byte(len(name)))
 	b = le.AppendUint16(b, uint16(len(value)))
 	b = append(append(b, name...), 0)
-	return append(b, value...)
+	return append(b, value...), at
 }
 
 // Classes of entries of a directory, MS-FSCC section 2.4.

@@ -15,6 +15,9 @@ func (s Status) String() string {
 	return fmt.Sprintf("%#08x", uint32(s))
 }
 
+// Error makes a status an error, as clients need it.
+func (s Status) Error() string { return s.String() }
+
 // Statuses that the server answers.
 const (
 	StatusOK                        Status = 0x00000000
