@@ -380,10 +380,10 @@ func (d *Inode) Replace(c *Caller, name string, old, i *Inode) error {
 		return err
 	}
 	if old.named() == i.named() {
-		d.notify(name, i.named(), WatchModified)
+		d.notify(i.named(), WatchEvent{Action: WatchModified, Path: name})
 	} else {
-		d.notify(name, old.named(), WatchRemoved)
-		d.notify(name, i.named(), WatchAdded)
+		d.notify(old.named(), WatchEvent{Action: WatchRemoved, Path: name})
+		d.notify(i.named(), WatchEvent{Action: WatchAdded, Path: name})
 	}
 	d.s.settle(c, Stale{Inode: d, Name: name, Child: old}, Stale{Inode: old}, Stale{Inode: i})
 	return nil

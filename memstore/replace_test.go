@@ -75,8 +75,8 @@ func TestReplace(t *testing.T) {
 	if a, _ := root.GetAttr(c); a.Nlink != 3 {
 		t.Errorf("%d links of the directory", a.Nlink)
 	}
-	events, _, _ := w.Take()
-	want := []WatchEvent{{WatchModified, "old"}, {WatchRemoved, "dir"}, {WatchAdded, "dir"}}
+	events, _, _ := w.Take(nil)
+	want := []WatchEvent{{Action: WatchModified, Path: "old"}, {Action: WatchRemoved, Path: "dir"}, {Action: WatchAdded, Path: "dir"}}
 	if len(events) != len(want) || events[0] != want[0] || events[1] != want[1] || events[2] != want[2] {
 		t.Errorf("%v, want %v", events, want)
 	}

@@ -39,6 +39,101 @@ var differs = []struct {
 	{nfs4x, "rename", "the directory itself is no name", []string{
 		"ann rename . y -> badname",
 	}},
+	{smbName, "create again", "a directory or a link in the way is said to be one", []string{
+		"ann create d 0644 -> isdir",
+		"ann create l 0644 -> symlink",
+	}},
+	{smbName, "exclusive create", "CREATE has no verifier", nil},
+	{smbName, "directories", "a directory's links are its names", []string{
+		"ann stat d type mode nlink -> dir 0750 1",
+		"ann stat d nlink -> 1",
+	}},
+	{smbName, "directories", "what is not a directory on the way is not a path", []string{
+		"ann create f/x 0644 -> noent",
+		"ann lookup f/x -> noent",
+	}},
+	{smbName, "dot and dot-dot", "they are no names, and d/.. is the root before anything is looked up", []string{
+		"ann mkdir d/. 0755 -> badname",
+		"ann create d/.. 0644 -> isdir",
+		"ann rmdir d/e/. -> badname",
+	}},
+	{smbName, "names", "a name that is too long is none", []string{
+		"ann create n*256 0644 -> badname",
+		"ann lookup n*256 -> badname",
+		"ann mkdir n*256 0755 -> badname",
+	}},
+	{smbName, "names", "names are the same without regard to case", []string{
+		"ann lookup f -> ok",
+	}},
+	{smbName, "hard links", "a directory has a status of its own, and what is not one on the way is not a path", []string{
+		"ann link d e -> isdir",
+		"ann link g g/x -> noent",
+	}},
+	{smbName, "symbolic links", "symbolic links have a status of their own", []string{
+		"ann lookup m/x -> symlink",
+		"ann create m/x 0644 -> symlink",
+	}},
+	{smbName, "symbolic links", "a reparse point has 16 KiB for a target that is there twice", []string{
+		"ann symlink n n*4095 -> io_reparse_data_invalid",
+		"ann readlink n -> noent",
+		"ann symlink o n*4096 -> io_reparse_data_invalid",
+	}},
+	{smbName, "special files", "there is no status but ACCESS_DENIED, and no data of what is no file", []string{
+		"ann mknod x chr 0600 -> acces",
+		"ann write x 0 x -> invalid_device_request",
+		"ann read x 0 1 -> invalid_device_request",
+	}},
+	{smbName, "rename", "a directory is never replaced", []string{
+		"ann rename d/h d -> notempty",
+		"ann rename e d/h -> acces",
+		"ann rename d e -> acces",
+		"ann list ./. -> . .. d e",
+		"ann stat e nlink -> 1",
+	}},
+	{smbName, "rename", "what is no name is a bad one", []string{
+		"ann rename . y -> badname",
+		"ann rename x n*256 -> badname",
+	}},
+	{smbName, "rename of hard links", "the old name goes in any case", []string{
+		"ann list . -> . .. g",
+		"ann stat f nlink -> noent",
+	}},
+	{smbName, "handles", "what is not open is only found by its name", nil},
+	{smbName, "a name replaced", "what is not open is only found by its name", []string{
+		"ann stat @h size -> 0",
+	}},
+	{smbName, "permissions of files", "an owner may do what the mode says", []string{
+		"ann read f 0 9 -> acces",
+		"ann write f 0 mine -> acces",
+		"eve read ./f 0 9 -> \"root\" eof",
+	}},
+	{smbName, "sticky", "there is no status but ACCESS_DENIED", []string{
+		"bob remove t/a -> acces",
+		"bob rename t/a t/b -> acces",
+		"bob rename t/b t/a -> acces",
+	}},
+	{smbName, "access", "who may read a file may execute it", []string{
+		"ann access f -> rwx",
+		"bob access f -> r-x",
+		"root access f -> rwx",
+	}},
+	{smbName, "owner and mode", "there is no status but ACCESS_DENIED", []string{
+		"bob chmod f 0777 -> acces",
+		"bob chown f 1001:100 -> acces",
+		"ann chown f 1001:100 -> acces",
+		"ann chown f 1000:50 -> acces",
+		"ann chmod f 0600 -> acces",
+	}},
+	{smbName, "times", "times are in units of 100 ns, and who may write a file may set them", []string{
+		"ann stat f atime mtime -> 1000000000 2000000000",
+		"ann stat f mtime atime -> 4294967295999999900 0",
+		"bob utimes f 1 1 -> acces",
+		"bob utimes ./f 1 1 -> ok",
+	}},
+	{smbName, "times", "what is not open is only found by its name", []string{
+		"ann changes i rename i h -> noent",
+	}},
+	{smbName, "guard", "SET_INFO has no guard", nil},
 	{goNFS, "hard links", "LINK is decoded wrongly by go-nfs, and refused before it", nil},
 	{goNFS, "rename of hard links", "LINK is refused", nil},
 	{goNFS, "exclusive create", "EXCLUSIVE is NOTSUPP", nil},
@@ -110,6 +205,7 @@ var differs = []struct {
 	{goNFS, "times", "SETATTR answers ACCES where the store has PERM, and asks for ownership to touch", []string{
 		"bob utimes f 1 1 -> acces",
 		"bob touch ./f -> acces",
+		"bob utimes ./f 1 1 -> acces",
 	}},
 }
 
@@ -118,4 +214,6 @@ const (
 	nfs40 = "nfs 4.0"
 	nfs41 = "nfs 4.1"
 	goNFS = "nfs3 by go-nfs"
+
+	smbName = "smb"
 )

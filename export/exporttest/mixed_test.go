@@ -40,7 +40,7 @@ var errDenied = errors.New("denied")
 // mixed enters one store, served by one server, by any protocol.
 func mixed(t *testing.T) func(protocol string) sharer {
 	st := newStore(t)
-	addr := startNFS(t, st, native)
+	addr, smbAddr := startNFS(t, st, native), startSMB(t, st)
 	return func(protocol string) sharer {
 		root := users["root"]
 		switch protocol {
@@ -52,35 +52,43 @@ func mixed(t *testing.T) func(protocol string) sharer {
 			return enterNFS4(t, addr, nfs4.Minor0, root)
 		case "nfs4":
 			return enterNFS4(t, addr, nfs4.Minor2, root)
+		case "smb":
+			return enterSMB(t, smbAddr, root)
 		}
 		t.Fatalf("no protocol %s", protocol)
 		return nil
 	}
 }
 
-// protocols are what a script's P and Q stand for in turn, and what one
-// answers to a READ or WRITE that another's share mode or mandatory lock forbids.
-var protocols = []struct{ name, shareRefused, lockRefused string }{
-	{"store", "share violation", "locked"},
-	{"nfs3", "acces", "acces"},
-	{"nfs40", "locked", "locked"},
-	{"nfs4", "locked", "locked"},
+// protocols are what a script's P and Q stand for in turn, and what one answers
+// where another is in the way: to a READ or WRITE that a share mode or a mandatory
+// lock forbids, to a removal or a replacement that a share mode forbids, and to a
+// look and an open where a file is to be removed.
+var protocols = []struct{ name, shared, locked, removed, replaced, doomed, reopened string }{
+	{"store", "share violation", "locked", "share violation", "share violation", "ok", "delete pending"},
+	{"nfs3", "acces", "acces", "acces", "acces", "ok", "share violation"},
+	{"nfs40", "locked", "locked", "share violation", "share violation", "ok", "share violation"},
+	{"nfs4", "locked", "locked", "share violation", "share violation", "ok", "share violation"},
+	{"smb", "share violation", "locked", "share violation", "acces", "delete pending", "delete pending"},
 }
 
 // TestMixed runs scripts in which every line names a client and its protocol. With
 // P or Q among the protocols, a script is run for each that it can stand for, and
-// "share refused" and "lock refused" are Q's answers.
+// "share refused", "lock refused" and the like are Q's answers.
 func TestMixed(t *testing.T) {
 	for _, s := range mixedScripts {
 		for _, p := range protocols {
 			for _, q := range protocols {
 				text := strings.NewReplacer(" P ", " "+p.name+" ", " Q ", " "+q.name+" ",
-					"share refused", q.shareRefused, "lock refused", q.lockRefused).Replace(s.text)
-				if !strings.Contains(s.text, " P ") && p != protocols[0] || !strings.Contains(s.text, " Q ") && q != protocols[0] {
+					"share refused", q.shared, "lock refused", q.locked, "removal refused", q.removed, "replacement refused", q.replaced,
+					"doomed", q.doomed, "open refused", q.reopened).Replace(s.text)
+				if !strings.Contains(s.text, " P ") && p != protocols[0] || !strings.Contains(s.text, " Q ") && q != protocols[0] ||
+					s.notSMB != "" && (p.name == "smb" || q.name == "smb") {
 					continue
 				}
 				t.Run(s.name+"/"+p.name+" "+q.name, func(t *testing.T) {
-					m := &mix{play: play{t: t, kept: map[string]handle{}}, enter: mixed(t), sessions: map[string]sharer{}, opens: map[string]opened{}}
+					m := &mix{play: play{t: t, kept: map[string]handle{}}, enter: mixed(t), sessions: map[string]sharer{}, opens: map[string]opened{},
+						watches: map[string]func() (string, error){}}
 					for line := range strings.Lines(text) {
 						if line = strings.TrimSpace(line); line != "" {
 							m.line(line)
@@ -103,6 +111,7 @@ type mix struct {
 	enter    func(protocol string) sharer
 	sessions map[string]sharer // by client and protocol
 	opens    map[string]opened // by client, protocol and path
+	watches  map[string]func() (string, error)
 }
 
 func (m *mix) line(line string) {
@@ -132,7 +141,8 @@ func (m *mix) line(line string) {
 // for.
 func mixedWord(err error) string {
 	for known, w := range map[error]string{
-		errDenied: "denied", memstore.ErrShareViolation: "share violation", memstore.ErrLocked: "locked",
+		memstore.ErrDeletePending: "delete pending",
+		errDenied:                 "denied", memstore.ErrShareViolation: "share violation", memstore.ErrLocked: "locked",
 		nfs4.ErrShareDenied: "share violation", nfs4.ErrFileOpen: "share violation", nfs4.ErrDenied: "denied",
 	} {
 		if errors.Is(err, known) {
@@ -152,7 +162,17 @@ func (m *mix) do(s sharer, who, verb string, args []string) (string, error) {
 		return n
 	}
 	path := who + " " + args[0]
-	if verb == "open" {
+	switch verb {
+	case "watch":
+		dir, err := m.find(args[0])
+		if err != nil {
+			return "", err
+		}
+		m.watches[path], err = s.(smbSession).watch(dir, args[1])
+		return "ok", err
+	case "told":
+		return m.watches[path]()
+	case "open":
 		dir, name, err := m.place(args[0])
 		if err != nil {
 			return "", err
@@ -191,6 +211,8 @@ func (m *mix) do(s sharer, who, verb string, args []string) (string, error) {
 		return "ok", o.test(owner, args[1] == "write", num(2), num(3))
 	case "unlock":
 		return "ok", o.unlock(owner, num(1), num(2))
+	case "doom": // as SMB removes
+		return "ok", o.(interface{ doom() error }).doom()
 	case "mandatory": // as SMB locks
 		if st, is := o.(storeOpen); is {
 			_, err := st.o.Lock(memstore.LockArgs{Mandatory: true, Exclusive: args[1] == "write", Off: num(2), N: num(3)})
@@ -200,11 +222,11 @@ func (m *mix) do(s sharer, who, verb string, args []string) (string, error) {
 	return m.play.do(verb, args)
 }
 
-// shareBits is the value of an option: read, write, both or none.
+// shareBits is the value of an option: read, write, both, delete or none.
 func shareBits(args []string, name string) memstore.Access {
 	for _, a := range args {
 		if v, is := strings.CutPrefix(a, name); is {
-			return map[string]memstore.Access{"read": memstore.AccessRead, "write": memstore.AccessWrite, "both": memstore.AccessRead | memstore.AccessWrite}[v]
+			return map[string]memstore.Access{"read": memstore.AccessRead, "write": memstore.AccessWrite, "both": memstore.AccessRead | memstore.AccessWrite, "delete": memstore.AccessDelete}[v]
 		}
 	}
 	return 0

@@ -176,7 +176,7 @@ var scripts = []struct{ name, text string }{
 		ann   rename e d/h                          -> notdir
 		ann   rename e d                            -> notempty
 		ann   rename d e
-		ann   list .                                -> . .. e
+		ann   list ./.                              -> . .. e
 		ann   mkdir e/sub 0755
 		ann   rename e e/sub/x                      -> inval
 		ann   rename e/sub x
@@ -235,7 +235,7 @@ var scripts = []struct{ name, text string }{
 		bob   read f 0 9                            -> acces
 		ann   chmod f 0604
 		bob   read f 0 9                            -> acces
-		eve   read f 0 9                            -> "mine" eof
+		eve   read ./f 0 9                          -> "mine" eof
 		eve   truncate f 0                          -> acces
 	`},
 	{"permissions of directories", `
@@ -330,7 +330,7 @@ var scripts = []struct{ name, text string }{
 		bob   touch f                               -> acces
 		ann   chmod f 0666
 		bob   touch ./f
-		bob   utimes f 1 1                          -> perm
+		bob   utimes ./f 1 1                        -> perm
 		ann   changes f write f 0 x                 -> mtime ctime
 		ann   changes f chmod f 0600                -> ctime
 		ann   changes f link f g                    -> ctime

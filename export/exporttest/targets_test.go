@@ -16,6 +16,7 @@ import (
 	"ramserver/export/nfs/gonfs"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/nfs4"
+	"ramserver/export/smb/wire"
 	"ramserver/memstore"
 )
 
@@ -32,6 +33,10 @@ var targets = []target{
 	{nfs40, func(t *testing.T) func(memstore.Cred) session {
 		addr := startNFS(t, newStore(t), native)
 		return func(c memstore.Cred) session { return enterNFS4(t, addr, nfs4.Minor0, c) }
+	}},
+	{smbName, func(t *testing.T) func(memstore.Cred) session {
+		addr := startSMB(t, newStore(t))
+		return func(c memstore.Cred) session { return enterSMB(t, addr, c) }
 	}},
 	{goNFS, func(t *testing.T) func(memstore.Cred) session {
 		addr := startNFS(t, newStore(t), func(table *export.Table) (server, error) {
@@ -55,6 +60,13 @@ func word(err error) string {
 			return w
 		}
 		return strings.ToLower(s4.String())
+	}
+	var status wire.Status
+	if errors.As(err, &status) {
+		if w := wordsSMB[status]; w != "" {
+			return w
+		}
+		return strings.ToLower(status.String())
 	}
 	for known, w := range words {
 		if errors.Is(err, known) {

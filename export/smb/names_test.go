@@ -191,7 +191,8 @@ func TestPaths(t *testing.T) {
 		`d\\f`:                   wire.StatusNameInvalid,
 		`.`:                      wire.StatusNameInvalid,
 		`..`:                     wire.StatusPathSyntaxBad,
-		`d\..\f`:                 wire.StatusPathSyntaxBad,
+		`d\..\g`:                 wire.StatusOK, // taken together before anything is looked up
+		`d\..\..\f`:              wire.StatusPathSyntaxBad,
 		`a*`:                     wire.StatusNameInvalid,
 		`a?`:                     wire.StatusNameInvalid,
 		"a\x01":                  wire.StatusNameInvalid,
