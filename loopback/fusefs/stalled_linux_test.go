@@ -156,7 +156,13 @@ func TestPassthroughStalled(t *testing.T) {
 		"punch":    func() error { _, err := to.Punch(c, nil, 0, 4096); return err },
 		"allocate": func() error { _, err := to.Allocate(c, nil, 0, 4096, false); return err },
 		"clone":    func() error { _, _, err := to.Clone(c, nil, 0, to, nil, 64<<10, 4096); return err },
-		"seek":     func() error { _, err := to.SeekHole(c, nil, 0); return err },
+		"seek": func() error {
+			_, err := to.SeekHole(c, nil, 0)
+			if err == memstore.ErrNoData {
+				return nil // "empty" came first
+			}
+			return err
+		},
 		"empty": func() error {
 			_, err := d.Create(c, "x", &memstore.Create{Type: memstore.TypeFile, Exist: memstore.ExistOpen,
 				Set: memstore.SetAttr{Mask: memstore.SetSize}, Open: &memstore.OpenArgs{Access: memstore.AccessRead}})
