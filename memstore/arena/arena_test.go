@@ -758,6 +758,40 @@ func FuzzArena(f *testing.F) {
 	})
 }
 
+// A span without a free page has memory to give back behind its last page, which
+// another page size has left there. That does not make it one with free pages.
+func TestTrimTail(t *testing.T) {
+	a := newArena(t, Config{})
+	var pages []Addr
+	alloc := func(size, count int) {
+		for got := 0; got < count; {
+			addr, n := mustAlloc(t, a, size, count-got, 0, false)
+			for i := range n {
+				pages = append(pages, addr+Addr(i*size))
+			}
+			got += n
+		}
+	}
+	free := func(n int) {
+		for range n {
+			a.Free(pages[0])
+			pages = pages[1:]
+		}
+	}
+	alloc(MaxPage, 2*spanSize/MaxPage)
+	free(spanSize / MaxPage) // another span is where pages come from
+	const size = 36 << 10
+	rest := len(pages)
+	alloc(size, spanSize/size+1)
+	a.Free(pages[rest])
+	pages = append(pages[:rest], pages[rest+1:]...)
+	alloc(size, spanSize/size+1) // and from another again
+	a.Trim()
+	check(t, a)
+	alloc(size, 2*spanSize/size)
+	free(len(pages))
+}
+
 // Several users at once, with a trimmer that never rests.
 func TestConcurrent(t *testing.T) {
 	a := newArena(t, Config{})

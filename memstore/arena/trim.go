@@ -121,7 +121,7 @@ func (a *Arena) trimSpan(sp *span, all bool) (more bool) {
 			cold[i] |= g[i]
 		}
 		h.resident -= g.count()
-		if sp.nfree += n; !sp.listed && sp != h.current {
+		if sp.nfree += n; sp.nfree > 0 && !sp.listed && sp != h.current {
 			h.list(sp, nil) // behind those whose memory is resident
 		}
 	}
