@@ -99,7 +99,7 @@ func (cl *client4) delegationOf(i *memstore.Inode) *delegation {
 // that opens and locks might find no room, or the client has one of the file.
 func (cl *client4) newDelegation(m *compound, open *memstore.Open, write bool) *delegation {
 	cl.mu.Lock()
-	full := cl.count >= maxStatesOfClient/2 || cl.s.count.Load() >= maxStates/2
+	full := cl.count >= maxStatesOfClient/2 || cl.host.states.Load() >= (maxStates-cl.s.count.Load())/2
 	cl.mu.Unlock()
 	if full {
 		return nil

@@ -1,10 +1,11 @@
 package nfs
 
 import (
-	"bytes"
 	"fmt"
+	"net/netip"
 	"testing"
 
+	"ramserver/export"
 	"ramserver/export/nfs/nfs4"
 )
 
@@ -93,7 +94,7 @@ func TestLimits(t *testing.T) {
 
 	// Replies that are kept for sessions.
 	free := cs.memory.Load()
-	cs.memory.Store(1)
+	cs.memory.Store(one.host.memory.Load() + 1)
 	seq++
 	if got := create(seq, func(*nfs4.CreateSessionArgs) {}); got != nfs4.ErrDelay {
 		t.Errorf("no memory for replies: %v", got)
@@ -104,31 +105,134 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A client that begins finds room while others have only begun, and when those
-// have made themselves known none; who is known keeps what he has.
+// begin4 has a client of a host begin: EXCHANGE_ID, and CREATE_SESSION too if it
+// is to be known.
+func begin4(s *Server, host, name string, known bool) (*client4, nfs4.Status) {
+	k := &call{c: &conn{s: s, peer: export.PacketPeer(netip.AddrPortFrom(netip.MustParseAddr(host), 1000))}}
+	cs := s.clients
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cl, status := k.newClient(clientName{name: host + " " + name}, 1)
+	if status == nfs4.OK && known {
+		cs.confirm(cl)
+	}
+	return cl, status
+}
+
+// A client that begins finds room while others of its host have only begun, and
+// when those have made themselves known none. Hosts do not take all places: each
+// leaves as many to the others as it has.
 func TestManyClients(t *testing.T) {
+	const a, b, c = "10.0.0.1", "10.0.0.2", "fd00::3"
 	s, _, _ := newServer(t)
 	cs := s.clients
-	first := open4(t, s, "first", 1)
-	names := func(from, n int) {
-		var messages [][]byte
+	many := func(host string, from, n int, known bool) (begun int) {
 		for n := range n {
-			messages = append(messages, call4(uint32(n), nfs4.Minor2, exchangeID(fmt.Sprint("client ", from+n), 1, nil)))
+			if _, status := begin4(s, host, fmt.Sprint(from+n), known); status == nfs4.OK {
+				begun++
+			}
 		}
-		if replies, err := converse(t, s, bytes.NewReader(calls(messages...))); len(replies) != n {
-			t.Fatal(len(replies), err)
-		}
+		return begun
 	}
-	names(0, maxClients+10)
-	if n := len(cs.records); n != maxClients {
-		t.Errorf("%d clients are known", n)
+	first, _ := begin4(s, b, "first", false)
+	oldest, _ := begin4(s, a, "oldest", false)
+	if n := many(a, 0, maxClients, false); n != maxClients || cs.known != maxClients/2+1 || !oldest.gone.Load() || first.gone.Load() {
+		t.Errorf("%d have begun, %d are there, the oldest: %v, another host's: %v", n, cs.known, !oldest.gone.Load(), !first.gone.Load())
 	}
-	first.must(nfs4.OK)
 	cs.mu.Lock()
 	cs.all.each(func(cl *client4) { cs.confirm(cl) })
 	cs.mu.Unlock()
-	if status, _ := send4(t, s, nfs4.Minor2, exchangeID("late", 1, nil)); status != nfs4.ErrDelay {
-		t.Errorf("one more: %v", status)
+	for _, tt := range []struct {
+		host string
+		want int
+	}{{a, 0}, {b, maxClients/4 - 1}, {c, maxClients / 8}, {a, 0}, {b, 0}, {c, 0}, {"fd00::4", maxClients / 16}} {
+		if n := many(tt.host, maxClients, maxClients, true); n != tt.want {
+			t.Errorf("%d more of %s, want %d", n, tt.host, tt.want)
+		}
 	}
-	first.must(nfs4.OK)
+
+	// With no place left, those that have expired make room for a host with few.
+	for n := 0; cs.known < maxClients; n++ {
+		if got := many(fmt.Sprint("10.0.1.", n), 0, maxClients, true); got == 0 {
+			t.Fatalf("%d are known, and there is no place", cs.known)
+		}
+	}
+	const late = "10.0.9.9"
+	if n := many(late, 0, 1, true); n != 0 {
+		t.Error("one too many")
+	}
+	for _, cl := range []*client4{first, oldest} {
+		cl.seen.Store(cs.now.Load() - cs.expiry - 10)
+		cs.mu.Lock()
+		if !cl.gone.Load() {
+			cl.enqueue(&cs.late)
+		}
+		cs.mu.Unlock()
+	}
+	if n := many(a, 2*maxClients, 1, true); n != 0 || first.gone.Load() {
+		t.Error("a host with many takes the place of one that expired")
+	}
+	if n := many(late, 0, 2, true); n != 1 || !first.gone.Load() || cs.known != maxClients {
+		t.Errorf("%d have begun in the place of one, %d are there", n, cs.known)
+	}
+	cs.dropAll()
+	if cs.known != 0 || len(cs.hosts) != 0 || len(cs.records) != 0 || cs.late.Len() != 0 {
+		t.Errorf("left: %d clients, %d hosts, %d names", cs.known, len(cs.hosts), len(cs.records))
+	}
+}
+
+// Nor do they take all states, or all memory for replies.
+func TestHostsShare(t *testing.T) {
+	s, _, _ := newServer(t)
+	cs := s.clients
+	one, _ := begin4(s, "10.0.0.1", "one", true)
+	two, _ := begin4(s, "10.0.0.1", "two", true)
+	other, _ := begin4(s, "10.0.0.2", "other", true)
+	states := func(cl *client4) (n int64) {
+		for cl.countState() {
+			n++
+		}
+		return n
+	}
+	if a, b, c := states(one), states(two), states(other); a != maxStates/2 || b != 0 || c != maxStates/4 {
+		t.Errorf("%d states, %d of a client of the same host, %d of another's", a, b, c)
+	}
+	free := cs.memory.Load()
+	sessions := func(cl *client4) (n int64) {
+		for {
+			fore := nfs4.ChannelAttrs{MaxResponseCached: maxKept, MaxRequests: maxSlots}
+			sess, status := cs.newSession(cl, nfs4.Minor2, fore, nfs4.ChannelAttrs{MaxRequests: 1})
+			if status != nfs4.OK {
+				return n
+			}
+			n += sess.cost
+		}
+	}
+	within := func(got, want int64) bool { return got <= want && got > want-4*maxKept }
+	if a, c := sessions(one)+sessions(two), sessions(other); !within(a, free/2) || !within(c, free/4) {
+		t.Errorf("%d bytes of %d for a host's sessions, %d for another's", a, free, c)
+	}
+	one.uncount(maxStates / 2)
+	other.uncount(maxStates / 4)
+	cs.dropAll()
+	if got := cs.memory.Load(); got != free || one.host.memory.Load() != 0 || one.host.states.Load() != 0 {
+		t.Errorf("%d bytes are free, were %d", got, free)
+	}
+}
+
+// BenchmarkExchangeID is a client that begins, when few and when many are known.
+func BenchmarkExchangeID(b *testing.B) {
+	for _, n := range []int{0, maxClients/2 - 1} {
+		b.Run(fmt.Sprint("known=", n), func(b *testing.B) {
+			s, _, _ := newServer(b)
+			for n := range n {
+				begin4(s, "10.0.0.1", fmt.Sprint(n), true)
+			}
+			for n := 0; b.Loop(); n++ {
+				if _, status := begin4(s, "10.0.0.1", fmt.Sprint("new ", n%maxClients), false); status != nfs4.OK {
+					b.Fatal(status)
+				}
+			}
+		})
+	}
 }

@@ -55,14 +55,15 @@ func (cs *clients) session(id *nfs4.SessionID) *session {
 	return sess
 }
 
-// newSession makes a session with slots for which there is memory. Called with
-// clients.mu held.
+// newSession makes a session with slots for which there is memory: see host4.
+// Called with clients.mu held.
 func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.ChannelAttrs) (*session, nfs4.Status) {
 	each := int64(fore.MaxResponseCached) + int64(unsafe.Sizeof(slot{}))
-	if cs.memory.Load() < each {
+	room := (cs.memory.Load() - cl.host.memory.Load()) / 2
+	if room < each {
 		return nil, nfs4.ErrDelay
 	}
-	fore.MaxRequests = uint32(min(int64(fore.MaxRequests), cs.memory.Load()/each))
+	fore.MaxRequests = uint32(min(int64(fore.MaxRequests), room/each))
 	sess := &session{
 		client: cl,
 		minor:  minor,
@@ -81,6 +82,7 @@ func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.Channel
 		return nil, nfs4.ErrNoSpc
 	}
 	cs.memory.Add(-sess.cost)
+	cl.host.memory.Add(sess.cost)
 	index := cs.sessions.number()
 	rand.Read(sess.id[4:])
 	binary.BigEndian.PutUint32(sess.id[:], index)
@@ -94,6 +96,7 @@ func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.Channel
 func (cs *clients) endSession(sess *session) {
 	cs.sessions.remove(binary.BigEndian.Uint32(sess.id[:]))
 	cs.memory.Add(sess.cost)
+	sess.client.host.memory.Add(-sess.cost)
 	sess.endBack()
 }
 

@@ -542,10 +542,11 @@ func TestExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer i.Open.Close()
-			cl := &client4{s: cs, owner: clientName{name: "one"}, owners: make(map[string]*openOwner)}
+			cl := &client4{s: cs, owner: clientName{name: "one"}, host: new(host4), owners: make(map[string]*openOwner)}
 			cl.id = uint64(cs.all.number())
 			cs.all.put(uint32(cl.id), cl)
 			cs.records[cl.owner] = &record{unconfirmed: cl}
+			cs.enter(cl)
 			cs.confirm(cl)
 			if tt.holds {
 				o := cl.openOwner([]byte("o"))
@@ -555,6 +556,9 @@ func TestExpiry(t *testing.T) {
 			cs.sweep()
 			if gone := cs.client(cl.id) == nil; gone != tt.gone || gone && cs.count.Load() != 0 {
 				t.Errorf("dropped: %v, %d states", gone, cs.count.Load())
+			}
+			if may := cl.queue == &cs.late; may != (tt.holds && !tt.gone) {
+				t.Errorf("it may be dropped for others: %v", may)
 			}
 		})
 	}

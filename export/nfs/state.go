@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"container/list"
 	"encoding/binary"
 	mathrand "math/rand/v2"
 	"net/netip"
@@ -44,7 +45,7 @@ type clients struct {
 	all      table[client4]
 	sessions table[session]
 	states   table[state]
-	count    atomic.Int64 // states
+	count    atomic.Int64 // states, and open owners of minor version 0
 	memory   atomic.Int64 // bytes that are not yet promised to sessions for replies
 
 	life    sync.Mutex
@@ -54,6 +55,9 @@ type clients struct {
 
 	mu      sync.Mutex
 	records map[clientName]*record // (mu)
+	hosts   map[hostKey]*host4     // (mu) those that have a client
+	known   int                    // (mu) clients
+	late    list.List              // (mu) clients that had expired when sweep saw them, the first one first
 }
 
 // clientName is what a client calls itself: client_owner4.co_ownerid, or in minor
@@ -94,6 +98,7 @@ type client4 struct {
 	verifier uint64          // (c) another one when the client has started anew
 	who      principal       // (c)
 	addr     netip.AddrPort  // (c) where it spoke first
+	host     *host4          // (c)
 	holder   memstore.Holder // (c)
 	zero     *client40       // (c) of a client of minor version 0, else nil
 
@@ -104,6 +109,8 @@ type client4 struct {
 	sequence uint32                // (clients.mu) of the last CREATE_SESSION
 	created  nfs4.CreateSessionRes // (clients.mu) its results, zero if it failed
 	refused  bool                  // (clients.mu) it failed
+	queue    *list.List            // (clients.mu) of those that are dropped for others, or nil
+	queued   *list.Element         // (clients.mu) its place there
 
 	mu        sync.Mutex
 	reclaimed bool                  // (mu) RECLAIM_COMPLETE was called
@@ -169,7 +176,10 @@ type openOwner struct {
 // newClients makes the empty set. A client has expired when it gave no sign of
 // life for expiry seconds; memory bounds what is kept of replies, in bytes.
 func newClients(s *Server, expiry int64, memory int64) *clients {
-	cs := &clients{expiry: expiry, now: &s.now, running: &s.running, done: s.done, records: make(map[clientName]*record)}
+	cs := &clients{
+		expiry: expiry, now: &s.now, running: &s.running, done: s.done,
+		records: make(map[clientName]*record), hosts: make(map[hostKey]*host4),
+	}
 	cs.boot = uint8(1 + random64()%255)
 	cs.memory.Store(memory)
 	return cs
@@ -202,11 +212,12 @@ func random64() uint64 {
 // held.
 func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Status) {
 	cs := k.c.s.clients
-	if len(cs.records) >= maxClients && !cs.makeRoom() {
-		return nil, nfs4.ErrDelay
-	}
 	if r := cs.records[owner]; r != nil && r.unconfirmed != nil {
 		cs.drop(r.unconfirmed)
+	}
+	host := cs.host(k.c.peer)
+	if !cs.makeRoom(host) {
+		return nil, nfs4.ErrDelay
 	}
 	index := cs.all.number()
 	cl := &client4{
@@ -216,6 +227,7 @@ func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Stat
 		verifier: verifier,
 		who:      k.principal(),
 		addr:     k.c.peer.Addr(),
+		host:     host,
 		owners:   make(map[string]*openOwner),
 	}
 	if owner.minor0 {
@@ -231,6 +243,7 @@ func (k *call) newClient(owner clientName, verifier uint64) (*client4, nfs4.Stat
 		cs.records[owner] = r
 	}
 	r.unconfirmed = cl
+	cs.enter(cl)
 	return cl, nfs4.OK
 }
 
@@ -251,6 +264,7 @@ func (cs *clients) confirm(cl *client4) {
 		cs.drop(old)
 	}
 	r.confirmed = cl
+	cl.unqueue()
 	if r.unconfirmed == cl {
 		r.unconfirmed = nil
 	}
@@ -270,7 +284,7 @@ func (cs *clients) drop(cl *client4) {
 	sessions, states := cl.sessions, cl.states
 	cl.sessions, cl.states, cl.count = nil, nil, 0
 	if cl.zero != nil {
-		cs.count.Add(int64(-len(cl.owners)))
+		cl.uncount(len(cl.owners))
 		clear(cl.zero.lockers)
 	}
 	clear(cl.owners)
@@ -290,6 +304,7 @@ func (cs *clients) drop(cl *client4) {
 		}
 	}
 	cs.all.remove(uint32(cl.id & (1<<24 - 1)))
+	cs.left(cl)
 	r := cs.records[cl.owner]
 	switch cl {
 	case r.confirmed:
@@ -319,26 +334,6 @@ func (cs *clients) dropAll() {
 	cs.all.each(cs.drop)
 }
 
-// makeRoom drops a client that nobody will miss: the one that was not heard of
-// for longest of those that have expired, or were never confirmed. It reports
-// false if there is none. Called with clients.mu held.
-func (cs *clients) makeRoom() bool {
-	var oldest *client4
-	cs.all.each(func(cl *client4) {
-		if !cl.expired() && cs.records[cl.owner].confirmed == cl {
-			return
-		}
-		if oldest == nil || cl.seen.Load() < oldest.seen.Load() {
-			oldest = cl
-		}
-	})
-	if oldest == nil {
-		return false
-	}
-	cs.drop(oldest)
-	return true
-}
-
 // sweep drops clients that have expired. One that holds something gets as much
 // time again, unless that is in another's way: it may only have lost its
 // connection.
@@ -353,8 +348,11 @@ func (cs *clients) sweep() {
 		cl.holder.Expired.Store(true)
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
-		if idle := cl.idle(); idle > 2*cs.expiry || idle > cs.expiry && !cl.holds() {
+		switch idle := cl.idle(); {
+		case idle > 2*cs.expiry, idle > cs.expiry && !cl.holds():
 			cs.drop(cl)
+		case cl.queue == nil && !cl.gone.Load():
+			cl.enqueue(&cs.late)
 		}
 	})
 }
@@ -392,11 +390,8 @@ func (cl *client4) busy() bool {
 // meanwhile, or have too much already.
 func (cl *client4) add(st *state) nfs4.Status {
 	cs := cl.s
-	if cs.count.Add(1) > maxStates {
-		cs.count.Add(-1)
-		cs.mu.Lock()
-		cs.makeRoom()
-		cs.mu.Unlock()
+	if !cl.countState() {
+		cl.makeStateRoom()
 		return nfs4.ErrDelay
 	}
 	index := cs.states.number()
@@ -415,7 +410,7 @@ func (cl *client4) add(st *state) nfs4.Status {
 		status = nfs4.ErrDelay
 	}
 	if status != nfs4.OK {
-		cs.count.Add(-1)
+		cl.uncount(1)
 		cs.states.forget(index)
 		return status
 	}
@@ -460,7 +455,7 @@ func (cl *client4) remove(st *state) {
 // forget ends a stateid.
 func (cs *clients) forget(st *state) {
 	cs.states.remove(stateIndex(&st.other))
-	cs.count.Add(-1)
+	st.client.uncount(1)
 }
 
 // state finds what a stateid names, for the compound's client. The special
@@ -626,7 +621,7 @@ func (cl *client4) openOwner(name []byte) *openOwner {
 	cl.mu.Lock()
 	o := cl.owners[string(name)]
 	if o == nil {
-		if cl.gone.Load() || len(cl.owners) >= maxOwners || cl.zero != nil && !cl.s.countOwner() {
+		if cl.gone.Load() || len(cl.owners) >= maxOwners || cl.zero != nil && !cl.countState() {
 			cl.mu.Unlock()
 			return nil
 		}

@@ -308,16 +308,6 @@ func (m *compound) note() {
 	}
 }
 
-// countOwner counts an open owner among the states, of which there may be a
-// number.
-func (cs *clients) countOwner() bool {
-	if cs.count.Add(1) > maxStates {
-		cs.count.Add(-1)
-		return false
-	}
-	return true
-}
-
 // closeAll closes what an owner has open. Called with mu held.
 func (o *openOwner) closeAll() {
 	for _, st := range o.opens {
@@ -373,7 +363,7 @@ func (cl *client4) forgetOwners(idle int64) {
 		cl.mu.Lock()
 		if cl.owners[o.name] == o {
 			delete(cl.owners, o.name)
-			cl.s.count.Add(-1)
+			cl.uncount(1)
 		}
 		cl.mu.Unlock()
 	}
