@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"export/exporttest": {"memstore/...", "export/..."},
 
 	"export/budget": {"golang.org/x/sys/..."},
+	"export/link":   {},
 
 	// Codecs never see files.
 	"export/nfs/xdr":    {},
@@ -31,7 +32,7 @@ var mayImport = map[string][]string{
 	"export/nfs/nfs3":   {"export/nfs/xdr"},
 	"export/nfs/nfs4":   {"export/nfs/xdr"},
 	"export/nfs/client": {"export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4"},
-	"export/nfs": {"memstore", "export", "export/budget", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4",
+	"export/nfs": {"memstore", "export", "export/budget", "export/link", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3", "export/nfs/nfs4",
 		"golang.org/x/sys/..."},
 	"export/nfs/gonfs": {"memstore", "memstore/billyfs", "export", "export/nfs/xdr", "export/nfs/rpc", "export/nfs/nfs3",
 		"github.com/willscott/go-nfs/...", "github.com/go-git/go-billy/v5/..."},
@@ -39,7 +40,7 @@ var mayImport = map[string][]string{
 
 	"export/smb/wire":           {},
 	"export/smb/ntlm":           {"golang.org/x/crypto/..."},
-	"export/smb":                {"memstore", "export", "export/budget", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
+	"export/smb":                {"memstore", "export", "export/budget", "export/link", "export/smb/wire", "export/smb/ntlm", "golang.org/x/sys/..."},
 	"export/smb/client":         {"export/smb/wire", "export/smb/ntlm"},
 	"export/smb/smbtest":        {"export/smb/wire", "export/smb/ntlm"},
 	"export/smb/internal/samba": {},

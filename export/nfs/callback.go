@@ -614,5 +614,5 @@ func (c *conn) traceCallback(sess *session, op *cbOp, xid uint32, first, status 
 	case first == nfs4.OK:
 		answer = status.String()
 	}
-	c.s.log.Debug("CB_COMPOUND", "args", text, "answer", answer, "peer", c.nc.RemoteAddr(), "xid", xid, "took", time.Since(began))
+	c.s.log.Debug("CB_COMPOUND", "args", text, "answer", answer, "peer", c.Conn.RemoteAddr(), "xid", xid, "took", time.Since(began))
 }

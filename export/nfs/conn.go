@@ -2,56 +2,27 @@ package nfs
 
 import (
 	"errors"
-	"io"
 	"net"
-	"os"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"ramserver/export"
+	"ramserver/export/link"
 	"ramserver/export/nfs/rpc"
-)
-
-// stallTime is how long a connection may make no progress inside a record or
-// a reply before it is closed; pressedTime is the same while others wait for
-// the memory that it holds.
-const (
-	stallTime   = 60 * time.Second
-	pressedTime = 2 * time.Second
 )
 
 // Reasons to end a connection, besides the network's.
 var (
 	errRecord   = errors.New("record is too large")
 	errDraining = errors.New("server is shutting down")
-	errStalled  = errors.New("no progress")
-)
-
-// What a connection is doing, for the janitor.
-const (
-	stateIdle    = iota // waits for a call, or the rest of a small one, without work
-	stateRunning        // executes, or waits for memory
-	stateReading        // as stateIdle, with work that it could give back
-	stateMidway         // waits for the rest of a large record
-	stateWriting        // sends replies
-	stateBits    = 3
 )
 
 // conn is one client's connection. Its goroutine, which runs serve, owns every
 // field that is not marked otherwise: (c) is constant, (a) atomic, (s)
 // protected by Server.mu.
 type conn struct {
-	s     *Server       // (c)
-	nc    net.Conn      // (c)
-	since time.Time     // (c) when it was accepted
-	count counters      // (a)
-	mark  atomic.Uint64 // (a) state, and above it a number that changes with every step
-	step  uint64        // that number
-	stuck atomic.Uint64 // (a) mark of the reply for which the janitor has set a deadline
-
-	seen  uint64    // (s) mark when the janitor came by last
-	still time.Time // (s) when mark became seen
+	link.Link
+	s     *Server  // (c)
+	count counters // (a)
 
 	peer   *export.Peer // set with the first byte
 	client uint32       // its address, for the replay cache
@@ -67,16 +38,9 @@ type conn struct {
 	start, end, pos, w int
 	small              [smallSize]byte
 
-	sending sync.Mutex   // held while a reply is sent
-	parked  atomic.Int32 // (a) requests that wait for another holder
-	late    settling
-	back    callbacks
-}
-
-// set notes what the connection is doing.
-func (c *conn) set(state uint64) {
-	c.step++
-	c.mark.Store(c.step<<stateBits | state)
+	parked atomic.Int32 // (a) requests that wait for another holder
+	late   settling
+	back   callbacks
 }
 
 // serve answers calls until the connection ends.
@@ -85,9 +49,9 @@ func (c *conn) serve() {
 	c.hungUp()
 	c.giveWork()
 	if errors.Is(err, errDraining) {
-		c.hangUp()
+		c.HangUp()
 	}
-	c.nc.Close()
+	c.Conn.Close()
 	c.s.remove(c, err)
 }
 
@@ -179,11 +143,11 @@ func (c *conn) fill() error {
 	}
 	switch {
 	case c.work == nil:
-		c.set(stateIdle)
+		c.Set(link.Idle)
 	case want <= smallSize:
-		c.set(stateReading)
+		c.Set(link.Reading)
 	default:
-		c.set(stateMidway)
+		c.Set(link.Midway)
 	}
 	n, err := c.read(free)
 	c.w += n
@@ -203,15 +167,11 @@ func (c *conn) target() int {
 // read is one read from the socket. It returns 0 bytes without an error when
 // the janitor woke it.
 func (c *conn) read(b []byte) (int, error) {
-	n, err := c.nc.Read(b)
-	c.set(stateRunning)
+	n, woken, err := c.Read(b)
 	c.count.in.Add(uint64(n))
-	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, err
-	}
-	// First clear, then look: a shutdown says so before it sets a deadline.
-	c.nc.SetReadDeadline(time.Time{})
 	switch {
+	case !woken:
+		return n, err
 	case c.s.draining.Load():
 		return n, errDraining
 	case n == 0 && c.target()-c.start <= smallSize:
@@ -269,7 +229,7 @@ func (c *conn) takeWork(urgent bool) error {
 		return net.ErrClosed
 	}
 	if c.peer == nil {
-		c.peer = export.NewPeer(c.nc)
+		c.peer = export.NewPeer(c.Conn)
 		c.client = c.s.replays.clientHash(c.peer)
 	}
 	c.work = workPool.Get().(*work)
@@ -363,7 +323,7 @@ func (c *conn) receive() (done bool, err error) {
 		done := copy(b, data)
 		data = data[done:]
 		for done < len(b) {
-			c.set(stateMidway)
+			c.Set(link.Midway)
 			n, err := c.read(b[done:])
 			if err != nil {
 				return err
@@ -395,13 +355,22 @@ func (c *conn) flush() error {
 	if c.work == nil || len(c.work.w.B) == 0 {
 		return nil
 	}
-	c.set(stateWriting)
-	err := c.send(c.work.w.B, c.work.call.pages)
+	var pages *net.Buffers
+	if n := c.work.call.pages; n > 0 {
+		iov := append(c.work.iov[:0], c.work.w.B)
+		iov = append(iov, c.work.view.Slices...)
+		c.work.iov = append(iov, padding[:-n&3])
+		c.work.bufs = c.work.iov
+		pages = &c.work.bufs
+	}
+	n, err := c.Send(c.work.w.B, pages)
+	c.count.out.Add(uint64(n))
 	c.releaseView()
 	c.work.w.B = c.work.out[:0]
-	c.set(stateRunning)
 	return err
 }
+
+var padding [3]byte
 
 func (c *conn) releaseView() {
 	k := &c.work.call
@@ -412,65 +381,6 @@ func (c *conn) releaseView() {
 	}
 }
 
-// send writes b, and behind it the pages of the work's view if they are n > 0
-// bytes. The janitor sets a deadline when there was no progress for long; if
-// there was some then after all, it goes on.
-func (c *conn) send(b []byte, pages int) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	if pages > 0 {
-		iov := append(c.work.iov[:0], b)
-		iov = append(iov, c.work.view.Slices...)
-		c.work.iov = append(iov, padding[:-pages&3])
-		c.work.bufs = c.work.iov
-	}
-	for {
-		var n int64
-		var err error
-		if pages > 0 {
-			n, err = c.work.bufs.WriteTo(c.nc)
-		} else {
-			var m int
-			m, err = c.nc.Write(b)
-			n, b = int64(m), b[m:]
-		}
-		c.count.out.Add(uint64(n))
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return err
-		case n == 0 && c.stuck.Load() == c.mark.Load():
-			return errStalled
-		}
-		c.nc.SetWriteDeadline(time.Time{})
-		c.set(stateWriting)
-	}
-}
-
-var padding [3]byte
-
 // sendParked sends the reply to a request that has left the connection's
 // goroutine.
-func (c *conn) sendParked(b []byte) {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	c.nc.SetWriteDeadline(time.Now().Add(stallTime))
-	n, err := c.nc.Write(b)
-	c.nc.SetWriteDeadline(time.Time{})
-	c.count.out.Add(uint64(n))
-	if err != nil {
-		c.nc.Close()
-	}
-}
-
-// hangUp ends a connection so that replies that are on their way arrive: a
-// close with unread calls in the socket would reset it.
-func (c *conn) hangUp() {
-	tcp, ok := c.nc.(*net.TCPConn)
-	if !ok || tcp.CloseWrite() != nil {
-		return
-	}
-	c.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	io.Copy(io.Discard, tcp)
-}
+func (c *conn) sendParked(b []byte) { c.count.out.Add(uint64(c.SendLate(b))) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/link"
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/nfs4"
@@ -40,7 +41,7 @@ func (*script) SetWriteDeadline(time.Time) error { return nil }
 func converse(t testing.TB, s *Server, input io.Reader) (replies [][]byte, err error) {
 	t.Helper()
 	sc := &script{Reader: input}
-	c := &conn{s: s, nc: sc}
+	c := &conn{s: s, Link: link.Link{Conn: sc}}
 	err = c.run()
 	c.giveWork()
 	if n := c.count.panics.Load(); n != 0 {
@@ -466,7 +467,7 @@ func hotCompounds40(c *client40Test, file []byte) map[string][]byte {
 // eachHotCall runs a function that is given how to have a call answered.
 func eachHotCall(t testing.TB, run func(name string, answer func())) {
 	s, root, file := newServer(t)
-	c := &conn{s: s, nc: &script{}}
+	c := &conn{s: s, Link: link.Link{Conn: &script{}}}
 	if err := c.takeWork(true); err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@
 //	replaySet.mu
 //	mountList.mu
 //	settling.mu
-//	conn.sending       held while a reply is sent
+//	link.Link          sends one batch at a time
 //
 // But for those that say so, and the NLM clients', none is held over a call of the
 // store.

@@ -140,7 +140,7 @@ func (n *nlm) client(k *call, name string, make bool) *nlmClient {
 		n.mu.Lock()
 		c := n.clients[key]
 		if c == nil && make {
-			c = n.add(key, localAddr(k.c.nc))
+			c = n.add(key, localAddr(k.c.Conn))
 		}
 		n.mu.Unlock()
 		if c == nil {

@@ -99,7 +99,7 @@ func serverName(exports *export.Table) [sha256.Size]byte {
 // another port has another name.
 func (k *call) serverOwner() []byte {
 	port := 0
-	if a, ok := k.c.nc.LocalAddr().(*net.TCPAddr); ok {
+	if a, ok := k.c.Conn.LocalAddr().(*net.TCPAddr); ok {
 		port = a.Port
 	}
 	name := sha256.Sum256(binary.BigEndian.AppendUint16(k.c.s.name[:], uint16(port)))

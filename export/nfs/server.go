@@ -356,8 +356,8 @@ func (s *Server) Serve(l net.Listener) error {
 
 // add serves a new connection, if need be in the place of an idle one.
 func (s *Server) add(nc net.Conn) {
-	now := time.Now()
-	c := &conn{s: s, nc: nc, since: now, still: now}
+	c := &conn{s: s}
+	c.Init(nc)
 	s.mu.Lock()
 	if s.stopped || len(s.conns) >= s.maxConns && !s.evict() {
 		s.mu.Unlock()
@@ -377,18 +377,18 @@ func (s *Server) add(nc net.Conn) {
 func (s *Server) evict() bool {
 	var oldest *conn
 	for c := range s.conns {
-		if st := c.mark.Load() & (1<<stateBits - 1); st != stateIdle && st != stateReading {
+		if !c.Waits() {
 			continue
 		}
 		if oldest == nil || !c.ready.Load() && oldest.ready.Load() ||
-			c.ready.Load() == oldest.ready.Load() && c.still.Before(oldest.still) {
+			c.ready.Load() == oldest.ready.Load() && c.Still().Before(oldest.Still()) {
 			oldest = c
 		}
 	}
 	if oldest == nil {
 		return false
 	}
-	oldest.nc.Close()
+	oldest.Conn.Close()
 	delete(s.conns, oldest)
 	s.evicted++
 	return true
@@ -401,7 +401,7 @@ func (s *Server) remove(c *conn, err error) {
 	s.ended.add(&c.count)
 	s.mu.Unlock()
 	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errDraining) {
-		s.log.Debug("connection ended", "peer", c.nc.RemoteAddr(), "error", err)
+		s.log.Debug("connection ended", "peer", c.Conn.RemoteAddr(), "error", err)
 	}
 	s.busy.Done()
 }
@@ -412,9 +412,9 @@ func (s *Server) heardFrom(host netip.Addr) (last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		a, ok := c.nc.RemoteAddr().(*net.TCPAddr)
-		if ok && a.AddrPort().Addr().Unmap().WithZone("") == host && c.still.After(last) {
-			last = c.still
+		a, ok := c.Conn.RemoteAddr().(*net.TCPAddr)
+		if ok && a.AddrPort().Addr().Unmap().WithZone("") == host && c.Still().After(last) {
+			last = c.Still()
 		}
 	}
 	return last
@@ -464,37 +464,10 @@ func (s *Server) sweep(now time.Time) (pressed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		mark := c.mark.Load()
-		if mark != c.seen {
-			c.seen, c.still = mark, now
-			if !pressed {
-				continue
-			}
-		}
-		still := now.Sub(c.still)
-		switch mark & (1<<stateBits - 1) {
-		case stateReading:
-			if pressed || still >= time.Second {
-				c.nc.SetReadDeadline(past)
-			}
-		case stateMidway:
-			if still >= stallTime || pressed && still >= pressedTime {
-				c.nc.Close()
-			}
-		case stateWriting:
-			if pressed && still >= pressedTime {
-				c.nc.Close()
-			} else if still >= stallTime {
-				c.stuck.Store(mark)
-				c.nc.SetWriteDeadline(past)
-			}
-		}
+		c.Watch(now, pressed)
 	}
 	return pressed
 }
-
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
 
 // Shutdown stops accepting, lets every connection answer the calls that it has
 // received, and closes them. When ctx is done first, it closes them as they
@@ -509,7 +482,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		l.Close()
 	}
 	for c := range s.conns {
-		c.nc.SetReadDeadline(past)
+		c.Wake()
 	}
 	s.mu.Unlock()
 
@@ -529,7 +502,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		close(s.done)
 	}
 	for c := range s.conns {
-		c.nc.Close()
+		c.Conn.Close()
 	}
 	s.mu.Unlock()
 	<-drained

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/link"
 	"ramserver/export/nfs/client"
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
@@ -178,12 +179,12 @@ func wait(t testing.TB, what string, cond func() bool) {
 }
 
 // states counts the connections by what they are doing.
-func (r *rig) states() map[uint64]int {
+func (r *rig) states() map[link.State]int {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	n := make(map[uint64]int)
+	n := make(map[link.State]int)
 	for c := range r.s.conns {
-		n[c.mark.Load()&(1<<stateBits-1)]++
+		n[c.State()]++
 	}
 	return n
 }
@@ -229,12 +230,12 @@ func TestStallInWrite(t *testing.T) {
 		if _, err := stuck.Conn().Write(calls(call)[:500_000]); err != nil {
 			t.Fatal(err)
 		}
-		wait(t, "the write stalls", func() bool { return r.states()[stateMidway] == 1 })
+		wait(t, "the write stalls", func() bool { return r.states()[link.Midway] == 1 })
 		_, err := r.one.Write(fh, 0, []byte("meanwhile"), nfs3.FileSync)
 		want(t, err, nfs3.OK)
 		r.sweepAt(0)
-		r.sweepAt(stallTime)
-		wait(t, "the connection is closed", func() bool { return r.states()[stateMidway] == 0 })
+		r.sweepAt(link.StallTime)
+		wait(t, "the connection is closed", func() bool { return r.states()[link.Midway] == 0 })
 		if _, err := stuck.Conn().Read(make([]byte, 1)); err == nil {
 			t.Fatal("an answer to half a call")
 		}
@@ -268,9 +269,9 @@ func TestNeverReads(t *testing.T) {
 		}()
 		wait(t, "the server cannot write", func() bool {
 			for c := range r.conns() {
-				if m := c.mark.Load(); m&(1<<stateBits-1) == stateWriting {
+				if c.State() == link.Writing {
 					time.Sleep(20 * time.Millisecond)
-					return c.mark.Load() == m
+					return c.State() == link.Writing
 				}
 			}
 			return false
@@ -280,7 +281,7 @@ func TestNeverReads(t *testing.T) {
 		}
 		wait(t, "the connection is closed", func() bool {
 			r.sweepAt(0)
-			r.sweepAt(stallTime)
+			r.sweepAt(link.StallTime)
 			return len(r.conns()) == 1
 		})
 		if err := <-sent; err == nil {
@@ -309,7 +310,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range n {
-		wait(t, "the server writes or has written", func() bool { return r.states()[stateRunning] == 0 })
+		wait(t, "the server writes or has written", func() bool { return r.states()[link.Running] == 0 })
 		r.sweepAt(0)
 		var rest [1000]byte
 		if _, err := io.ReadFull(slow.Conn(), rest[:]); err != nil {
@@ -320,7 +321,7 @@ func TestSlowReader(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, slow.Conn(), 1<<20+rpc.MarkSize+rpc.ReplySize+readHead-1000); err != nil {
 			t.Fatal(err)
 		}
-		r.sweepAt(stallTime)
+		r.sweepAt(link.StallTime)
 	}
 	if err := slow.Null(); err != nil {
 		t.Fatal(err)
@@ -338,7 +339,7 @@ func TestIdle(t *testing.T) {
 		}
 		all = append(all, c)
 	}
-	wait(t, "they wait for calls", func() bool { return r.states()[stateReading] >= 20 })
+	wait(t, "they wait for calls", func() bool { return r.states()[link.Reading] >= 20 })
 	r.sweepAt(0)
 	r.sweepAt(time.Second)
 	wait(t, "they hold nothing", func() bool { return r.s.works.Free() == r.s.half })
@@ -384,7 +385,7 @@ func TestConnectionLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent := r.dial(client.Options{})
-	wait(t, "there are three", func() bool { return r.states()[stateIdle]+r.states()[stateReading] == 3 })
+	wait(t, "there are three", func() bool { return r.states()[link.Idle]+r.states()[link.Reading] == 3 })
 	another := r.dial(client.Options{})
 	if err := another.Null(); err != nil {
 		t.Fatal(err)
@@ -454,7 +455,7 @@ func TestShutdownInTime(t *testing.T) {
 	if _, err := deaf.Conn().Write(batch); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the server writes", func() bool { return r.states()[stateWriting] == 1 })
+	wait(t, "the server writes", func() bool { return r.states()[link.Writing] == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := r.s.Shutdown(ctx); err != context.DeadlineExceeded {

@@ -99,8 +99,8 @@ func (s *Server) Stats() Stats {
 	sum.add(&s.ended)
 	for c := range s.conns {
 		sum.add(&c.count)
-		cs := ConnStats{Since: c.since, BytesIn: c.count.in.Load(), BytesOut: c.count.out.Load()}
-		cs.Peer, _ = netip.ParseAddrPort(c.nc.RemoteAddr().String())
+		cs := ConnStats{Since: c.Since, BytesIn: c.count.in.Load(), BytesOut: c.count.out.Load()}
+		cs.Peer, _ = netip.ParseAddrPort(c.Conn.RemoteAddr().String())
 		for i := range c.count.calls {
 			cs.Calls += c.count.calls[i].Load()
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ramserver/export/link"
 	"ramserver/export/smb/wire"
 )
 
@@ -36,7 +37,7 @@ type wired struct {
 func newWired(t testing.TB) *wired {
 	t.Helper()
 	s, _ := newServer(t, func(c *Config) { c.Signing = Enabled })
-	c := &conn{s: s, nc: new(script), gone: make(chan struct{}), window: newWindow(), sessions: make(map[uint64]*session), pending: make(map[uint64]*pending)}
+	c := &conn{s: s, Link: link.Link{Conn: new(script)}, gone: make(chan struct{}), window: newWindow(), sessions: make(map[uint64]*session), pending: make(map[uint64]*pending)}
 	c.buf = c.small[:smallSize]
 	if err := c.takeWork(false); err != nil {
 		t.Fatal(err)

@@ -199,7 +199,7 @@ func (p *pending) run() {
 	r.endReply(status)
 	r.async, r.again = 0, false
 	if r.run() != nil {
-		c.nc.Close()
+		c.Conn.Close()
 		return
 	}
 	c.sendLate(r.w.B)

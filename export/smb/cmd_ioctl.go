@@ -110,7 +110,7 @@ func (r *request) interfaces(_ *file, _ []byte, max int) ([]byte, wire.Status) {
 		windowsV6     = 23
 		bitsPerSecond = 10e9
 	)
-	addr, ok := r.c.nc.LocalAddr().(*net.TCPAddr)
+	addr, ok := r.c.Conn.LocalAddr().(*net.TCPAddr)
 	switch {
 	case !ok:
 		return nil, wire.StatusNotSupported

@@ -3,60 +3,36 @@ package smb
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ramserver/export"
+	"ramserver/export/link"
 )
 
-// stallTime is how long a connection may make no progress inside a frame or a
-// reply, or have nobody logged on, before it is closed; pressedTime and logonTime
-// are the same while others wait for the memory that it holds.
-const (
-	stallTime   = 60 * time.Second
-	pressedTime = 2 * time.Second
-	logonTime   = 10 * time.Second
-)
+// logonTime is how long a connection may have memory that others wait for before
+// somebody has logged on; link.StallTime is the same while nobody waits.
+const logonTime = 10 * time.Second
 
 // Reasons to end a connection, besides the network's.
 var (
 	errFrame     = errors.New("frame is malformed")
 	errTooLarge  = errors.New("frame is too large")
 	errDraining  = errors.New("server is shutting down")
-	errStalled   = errors.New("no progress")
 	errUnsigned  = errors.New("tree connect is neither signed nor encrypted")
 	errDowngrade = errors.New("somebody changed what was negotiated")
-)
-
-// What a connection is doing, for the janitor.
-const (
-	stateIdle    = iota // waits for a request, or the rest of a small one, without work
-	stateRunning        // executes, or waits for memory
-	stateReading        // as stateIdle, with work that it could give back
-	stateMidway         // waits for the rest of a large frame
-	stateWriting        // sends replies
-	stateBits    = 3
 )
 
 // conn is one client's connection. Its goroutine, which runs serve, owns every
 // field that is not marked otherwise: (c) is constant, (a) atomic, (s)
 // protected by Server.mu, (mu) by mu.
 type conn struct {
+	link.Link
 	s     *Server       // (c)
-	nc    net.Conn      // (c)
-	since time.Time     // (c) when it was accepted
 	gone  chan struct{} // (c) closed when it has ended
 	count counters      // (a)
-	mark  atomic.Uint64 // (a) state, and above it a number that changes with every step
-	step  uint64        // that number
-	stuck atomic.Uint64 // (a) mark of the reply for which the janitor has set a deadline
-
-	seen  uint64    // (s) mark when the janitor came by last
-	still time.Time // (s) when mark became seen
 
 	peer  *export.Peer // set with the first byte
 	terms              // what NEGOTIATE has agreed
@@ -74,8 +50,6 @@ type conn struct {
 	start, w int
 	small    [smallSize + slack]byte
 
-	sending sync.Mutex // held while replies are sent
-
 	mu      sync.Mutex
 	window  window              // (mu) which message ids the client may use
 	pending map[uint64]*pending // (mu) requests that wait, by their AsyncId
@@ -85,20 +59,14 @@ type conn struct {
 	pipes atomic.Int64 // (a) bytes in pipes
 }
 
-// set notes what the connection is doing.
-func (c *conn) set(state uint64) {
-	c.step++
-	c.mark.Store(c.step<<stateBits | state)
-}
-
 // serve answers requests until the connection ends.
 func (c *conn) serve() {
 	err := c.run()
 	c.giveWork()
 	if errors.Is(err, errDraining) {
-		c.hangUp()
+		c.HangUp()
 	}
-	c.nc.Close()
+	c.Conn.Close()
 	close(c.gone)
 	for _, ss := range c.sessions {
 		ss.end()
@@ -207,11 +175,11 @@ func (c *conn) fill() error {
 	}
 	switch {
 	case c.work == nil:
-		c.set(stateIdle)
+		c.Set(link.Idle)
 	case want <= smallSize:
-		c.set(stateReading)
+		c.Set(link.Reading)
 	default:
-		c.set(stateMidway)
+		c.Set(link.Midway)
 	}
 	n, err := c.read(free)
 	c.w += n
@@ -231,15 +199,11 @@ func (c *conn) target() (int, error) {
 // read is one read from the socket. It returns 0 bytes without an error when
 // the janitor woke it.
 func (c *conn) read(b []byte) (int, error) {
-	n, err := c.nc.Read(b)
-	c.set(stateRunning)
+	n, woken, err := c.Read(b)
 	c.count.in.Add(uint64(n))
-	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, err
-	}
-	// First clear, then look: a shutdown says so before it sets a deadline.
-	c.nc.SetReadDeadline(time.Time{})
 	switch {
+	case !woken:
+		return n, err
 	case c.s.draining.Load():
 		return n, errDraining
 	case n == 0:
@@ -294,7 +258,7 @@ func (c *conn) takeWork(urgent bool) error {
 		return net.ErrClosed
 	}
 	if c.peer == nil {
-		c.peer = export.NewPeer(c.nc)
+		c.peer = export.NewPeer(c.Conn)
 	}
 	c.work = workPool.Get().(*work)
 	c.work.w.B = c.work.out[:0]
@@ -368,7 +332,7 @@ func (c *conn) receive(size int) (done bool, err error) {
 		done := copy(s, data)
 		data = data[done:]
 		for done < len(s) {
-			c.set(stateMidway)
+			c.Set(link.Midway)
 			n, err := c.read(s[done:])
 			if err != nil {
 				return false, err
@@ -389,10 +353,15 @@ func (c *conn) flush() error {
 	if c.work == nil || len(c.work.w.B) == 0 {
 		return nil
 	}
-	c.set(stateWriting)
-	err := c.send(c.work.w.B, c.work.req.pages)
+	var pages *net.Buffers
+	if c.work.req.pages > 0 {
+		c.work.iov = append(append(c.work.iov[:0], c.work.w.B), c.work.view.Slices...)
+		c.work.bufs = c.work.iov
+		pages = &c.work.bufs
+	}
+	n, err := c.Send(c.work.w.B, pages)
+	c.count.out.Add(uint64(n))
 	c.sent()
-	c.set(stateRunning)
 	return err
 }
 
@@ -415,60 +384,5 @@ func (c *conn) giveOut() {
 	c.work.w.B = c.work.out[:0]
 }
 
-// send writes b, and behind it the pages of the work's view if they are n > 0
-// bytes. The janitor sets a deadline when there was no progress for long; if
-// there was some then after all, it goes on.
-func (c *conn) send(b []byte, pages int) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	if pages > 0 {
-		c.work.iov = append(append(c.work.iov[:0], b), c.work.view.Slices...)
-		c.work.bufs = c.work.iov
-	}
-	for {
-		var n int64
-		var err error
-		if pages > 0 {
-			n, err = c.work.bufs.WriteTo(c.nc)
-		} else {
-			var m int
-			m, err = c.nc.Write(b)
-			n, b = int64(m), b[m:]
-		}
-		c.count.out.Add(uint64(n))
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return err
-		case n == 0 && c.stuck.Load() == c.mark.Load():
-			return errStalled
-		}
-		c.nc.SetWriteDeadline(time.Time{})
-		c.set(stateWriting)
-	}
-}
-
 // sendLate sends replies to a request that has left the connection's goroutine.
-func (c *conn) sendLate(b []byte) {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	c.nc.SetWriteDeadline(time.Now().Add(stallTime))
-	n, err := c.nc.Write(b)
-	c.nc.SetWriteDeadline(time.Time{})
-	c.count.out.Add(uint64(n))
-	if err != nil {
-		c.nc.Close()
-	}
-}
-
-// hangUp ends a connection so that replies that are on their way arrive: a
-// close with unread requests in the socket would reset it.
-func (c *conn) hangUp() {
-	tcp, ok := c.nc.(*net.TCPConn)
-	if !ok || tcp.CloseWrite() != nil {
-		return
-	}
-	c.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	io.Copy(io.Discard, tcp)
-}
+func (c *conn) sendLate(b []byte) { c.count.out.Add(uint64(c.SendLate(b))) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ramserver/export/link"
 	"ramserver/export/smb/wire"
 )
 
@@ -78,12 +79,12 @@ func TestFrames(t *testing.T) {
 }
 
 // state waits until the only connection is in a state.
-func state(t *testing.T, s *Server, want uint64) {
+func state(t *testing.T, s *Server, want link.State) {
 	t.Helper()
 	for range 5000 {
 		s.mu.Lock()
 		for c := range s.conns {
-			if c.mark.Load()&(1<<stateBits-1) == want {
+			if c.State() == want {
 				s.mu.Unlock()
 				return
 			}
@@ -99,13 +100,13 @@ func state(t *testing.T, s *Server, want uint64) {
 func TestStalls(t *testing.T) {
 	later := func(s *Server) {
 		s.sweep(time.Now())
-		s.sweep(time.Now().Add(stallTime + time.Second))
+		s.sweep(time.Now().Add(link.StallTime + time.Second))
 	}
 	t.Run("frame", func(t *testing.T) {
 		s, addr := newServer(t, nil)
 		c := user(t, addr, nil)
 		c.nc.Write(binary.BigEndian.AppendUint32(nil, 1<<20))
-		state(t, s, stateMidway)
+		state(t, s, link.Midway)
 		later(s)
 		c.closed()
 	})
@@ -120,7 +121,7 @@ func TestStalls(t *testing.T) {
 		s, addr := newServer(t, nil)
 		c := user(t, addr, nil)
 		later(s)
-		state(t, s, stateIdle)
+		state(t, s, link.Idle)
 		if !s.works.TryTake(s.half) {
 			t.Error("an idle connection holds work")
 		}
@@ -138,7 +139,7 @@ func TestEvict(t *testing.T) {
 	a := user(t, addr, nil)
 	b := dial(t, addr)
 	b.negotiate()
-	state(t, s, stateReading)
+	state(t, s, link.Reading)
 	c := user(t, addr, nil)
 	b.closed()
 	for _, c := range []*client{a, c} {

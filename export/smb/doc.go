@@ -55,5 +55,5 @@
 //	  Server.mu        connections, listeners, sessions
 //	    budget.mu      leaves, as is the next
 //	  signer.mu
-//	conn.sending       held while replies are sent
+//	link.Link          sends one batch at a time
 package smb

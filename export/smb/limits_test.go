@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ramserver/export/link"
 	"ramserver/export/smb/smbtest"
 	"ramserver/export/smb/wire"
 	"ramserver/memstore"
@@ -29,11 +30,11 @@ func eventually(t testing.TB, what string, holds func() bool) {
 func (s *Server) sweepAt(later time.Duration) { s.sweep(time.Now().Add(later)) }
 
 // doing counts the connections in a state.
-func (s *Server) doing(state uint64) (n int) {
+func (s *Server) doing(state link.State) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		if c.mark.Load()&(1<<stateBits-1) == state {
+		if c.State() == state {
 			n++
 		}
 	}
@@ -101,18 +102,18 @@ func TestNeverReads(t *testing.T) {
 				deaf.nc.Write(frames)
 			}()
 			eventually(t, "the server cannot write", func() bool {
-				if s.doing(stateWriting) == 0 {
+				if s.doing(link.Writing) == 0 {
 					return false
 				}
 				time.Sleep(20 * time.Millisecond)
-				return s.doing(stateWriting) == 1
+				return s.doing(link.Writing) == 1
 			})
 			if got := read(t, f, 0, 10); len(got) != 10 {
 				t.Errorf("meanwhile another reads %q", got)
 			}
 			eventually(t, "the connection is closed", func() bool {
 				s.sweepAt(0)
-				s.sweepAt(stallTime)
+				s.sweepAt(link.StallTime)
 				return s.count() == 1
 			})
 			<-sent
@@ -145,7 +146,7 @@ func TestSlowReader(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, slow.nc, length-int64(len(rest))); err != nil {
 			t.Fatal(err)
 		}
-		s.sweepAt(stallTime)
+		s.sweepAt(link.StallTime)
 	}
 	slow.nc.SetDeadline(time.Now().Add(20 * time.Second))
 	if r := slow.do(wire.CommandEcho, echoBody); r.Status != wire.StatusOK {
@@ -194,7 +195,7 @@ func TestStrangers(t *testing.T) {
 		ends[k], theirs = net.Pipe()
 		s.add(theirs)
 	}
-	eventually(t, "they are all there", func() bool { return s.doing(stateIdle) == n })
+	eventually(t, "they are all there", func() bool { return s.doing(link.Idle) == n })
 	if each := int64(heap()-before) / n; each > 16<<10 {
 		t.Errorf("each takes %d bytes", each)
 	}
@@ -214,7 +215,7 @@ func TestStrangers(t *testing.T) {
 		}
 		eventually(t, "a byte arrives", func() bool { return s.bytesIn() > was || s.count() == 1 })
 	}
-	for at := time.Duration(0); at < stallTime; at += stallTime / 4 {
+	for at := time.Duration(0); at < link.StallTime; at += link.StallTime / 4 {
 		drip()
 		s.sweepAt(at)
 	}
@@ -223,7 +224,7 @@ func TestStrangers(t *testing.T) {
 	}
 	eventually(t, "all but the user's are closed", func() bool {
 		drip()
-		s.sweepAt(stallTime + time.Second)
+		s.sweepAt(link.StallTime + time.Second)
 		return s.count() == 1
 	})
 	open(t, c, "f")
@@ -247,12 +248,12 @@ func TestSlowLogon(t *testing.T) {
 	c := dial(t, addr)
 	c.negotiate()
 	s.sweepAt(0)
-	s.sweepAt(stallTime - 10*time.Second)
+	s.sweepAt(link.StallTime - 10*time.Second)
 	if r := c.logon("user", "pass", 0); r.Status != wire.StatusOK {
 		t.Fatal(r.Status)
 	}
-	s.sweepAt(2 * stallTime)
-	s.sweepAt(4 * stallTime)
+	s.sweepAt(2 * link.StallTime)
+	s.sweepAt(4 * link.StallTime)
 	if r := c.connect("share"); r.Status != wire.StatusOK {
 		t.Errorf("long after: %v", r.Status)
 	}

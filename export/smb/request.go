@@ -327,12 +327,12 @@ func (r *request) grow(n int) bool {
 		return true
 	}
 	if r.begin > 0 {
-		c.set(stateWriting)
-		if err := c.send(w.B[:r.begin], 0); err != nil {
+		n, err := c.Send(w.B[:r.begin], nil)
+		c.count.out.Add(uint64(n))
+		if err != nil {
 			r.fatal = err
 			return false
 		}
-		c.set(stateRunning)
 	}
 	b := c.s.takeLarge(size, true)
 	if b == nil {

@@ -15,6 +15,7 @@ import (
 
 	"ramserver/export"
 	"ramserver/export/budget"
+	"ramserver/export/link"
 	"ramserver/export/smb/ntlm"
 	"ramserver/export/smb/wire"
 )
@@ -239,14 +240,14 @@ func (s *Server) Serve(l net.Listener) error {
 
 // add serves a new connection, if need be in the place of an idle one.
 func (s *Server) add(nc net.Conn) {
-	now := time.Now()
 	c := &conn{
-		s: s, nc: nc, since: now, still: now,
+		s:        s,
 		gone:     make(chan struct{}),
 		window:   newWindow(),
 		sessions: make(map[uint64]*session),
 		pending:  make(map[uint64]*pending),
 	}
+	c.Init(nc)
 	s.mu.Lock()
 	if s.stopped || len(s.conns) >= s.maxConns && !s.evict() {
 		s.mu.Unlock()
@@ -266,18 +267,18 @@ func (s *Server) add(nc net.Conn) {
 func (s *Server) evict() bool {
 	var oldest *conn
 	for c := range s.conns {
-		if st := c.mark.Load() & (1<<stateBits - 1); st != stateIdle && st != stateReading {
+		if !c.Waits() {
 			continue
 		}
 		if oldest == nil || !c.ready.Load() && oldest.ready.Load() ||
-			c.ready.Load() == oldest.ready.Load() && c.still.Before(oldest.still) {
+			c.ready.Load() == oldest.ready.Load() && c.Still().Before(oldest.Still()) {
 			oldest = c
 		}
 	}
 	if oldest == nil {
 		return false
 	}
-	oldest.nc.Close()
+	oldest.Conn.Close()
 	delete(s.conns, oldest)
 	s.evicted++
 	return true
@@ -290,7 +291,7 @@ func (s *Server) remove(c *conn, err error) {
 	s.ended.add(&c.count)
 	s.mu.Unlock()
 	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errDraining) {
-		s.log.Debug("connection ended", "peer", c.nc.RemoteAddr(), "error", err)
+		s.log.Debug("connection ended", "peer", c.Conn.RemoteAddr(), "error", err)
 	}
 	s.busy.Done()
 }
@@ -330,35 +331,16 @@ func (s *Server) sweep(now time.Time) (pressed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		mark := c.mark.Load()
-		if mark != c.seen {
-			c.seen, c.still = mark, now
-			if !pressed {
-				continue
-			}
-		}
-		still := now.Sub(c.still)
-		switch state := mark & (1<<stateBits - 1); {
-		case state != stateRunning && state != stateWriting && !c.ready.Load() &&
-			(now.Sub(c.since) >= stallTime || pressed && state != stateIdle && now.Sub(c.since) >= logonTime):
+		c.Watch(now, pressed)
+		switch state, age := c.State(), now.Sub(c.Since); {
+		case c.ready.Load() || state == link.Running || state == link.Writing:
+		case age >= link.StallTime, pressed && state != link.Idle && age >= logonTime:
 			// Nobody has logged on, however fast the bytes come.
-			c.nc.Close()
-		case state == stateMidway && (still >= stallTime || pressed && still >= pressedTime):
-			c.nc.Close()
-		case state == stateReading && (pressed || still >= time.Second):
-			c.nc.SetReadDeadline(past)
-		case state == stateWriting && pressed && still >= pressedTime:
-			c.nc.Close()
-		case state == stateWriting && still >= stallTime:
-			c.stuck.Store(mark)
-			c.nc.SetWriteDeadline(past)
+			c.Conn.Close()
 		}
 	}
 	return pressed
 }
-
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
 
 // closeTime is how long Close waits for connections to answer what they have
 // received.
@@ -376,7 +358,7 @@ func (s *Server) Close() error {
 		l.Close()
 	}
 	for c := range s.conns {
-		c.nc.SetReadDeadline(past)
+		c.Wake()
 	}
 	s.mu.Unlock()
 
@@ -394,7 +376,7 @@ func (s *Server) Close() error {
 		close(s.done)
 	}
 	for c := range s.conns {
-		c.nc.Close()
+		c.Conn.Close()
 	}
 	s.mu.Unlock()
 	<-drained

@@ -77,7 +77,7 @@ func (s *Server) Stats() Stats {
 	sum.add(&s.ended)
 	for c := range s.conns {
 		sum.add(&c.count)
-		cs := ConnStats{Peer: c.addr(), Since: c.since, BytesIn: c.count.in.Load(), BytesOut: c.count.out.Load()}
+		cs := ConnStats{Peer: c.addr(), Since: c.Since, BytesIn: c.count.in.Load(), BytesOut: c.count.out.Load()}
 		for i := range c.count.calls {
 			cs.Calls += c.count.calls[i].Load()
 		}
@@ -118,6 +118,6 @@ func (s *Server) Stats() Stats {
 }
 
 func (c *conn) addr() netip.AddrPort {
-	a, _ := netip.ParseAddrPort(c.nc.RemoteAddr().String())
+	a, _ := netip.ParseAddrPort(c.Conn.RemoteAddr().String())
 	return a
 }
