@@ -21,7 +21,7 @@ func TestNamesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Forget(root, 1)
-	w, err := root.Watch(WatchName, false)
+	w, err := root.Watch(WatchName, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

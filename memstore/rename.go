@@ -94,10 +94,16 @@ func (r *renaming) notify() {
 		r.from.notify(kind, event(WatchModified, r.fromName))
 		r.to.notify(kind, event(WatchModified, r.toName))
 		return
+	case r.from == r.to && r.target != nil: // which had the name, and has lost it
+		r.to.notify(kind, event(WatchRemoved, r.toName), event(WatchRenamedFrom, r.fromName), event(WatchRenamedTo, r.toName))
 	case r.from == r.to:
 		r.from.notify(kind, event(WatchRenamedFrom, r.fromName), event(WatchRenamedTo, r.toName))
 	default:
 		r.from.notify(kind, event(WatchRemoved, r.fromName))
+		if r.target != nil {
+			r.to.notify(kind, event(WatchRemoved, r.toName), event(WatchAdded, r.toName))
+			break
+		}
 		r.to.notify(kind, event(WatchAdded, r.toName))
 	}
 	if kind == WatchName {

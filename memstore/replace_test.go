@@ -49,7 +49,7 @@ func TestReplace(t *testing.T) {
 		wantErr(t, "Check", s.Check(), nil)
 	}
 
-	w, err := root.Watch(WatchName|WatchDir, false)
+	w, err := root.Watch(WatchName|WatchDir, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,11 +222,11 @@ func TestWatch(t *testing.T) {
 	c, root := Root(), s.Root()
 	d := mustCreate(t, root, "d", TypeDir)
 	f := mustCreate(t, d, "f", TypeFile)
-	tree, err := root.Watch(WatchName|WatchDir|WatchWrite, true)
+	tree, err := root.Watch(WatchName|WatchDir|WatchWrite, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flat, err := d.Watch(WatchName|WatchAttr, false)
+	flat, err := d.Watch(WatchName|WatchAttr, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,14 +251,14 @@ func TestWatch(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("directory: %v", got)
 	}
-	for n := range watchQueue + 1 {
+	for n := range watchBytes / eventCost {
 		mustCreate(t, root, fmt.Sprint(n), TypeFile)
 	}
 	if got, overflow, _ := tree.Take(nil); len(got) != 0 || !overflow {
 		t.Errorf("%d events, overflow %v", len(got), overflow)
 	}
 	long := strings.Repeat("n", MaxName)
-	for range watchBytes/MaxName/2 + 1 {
+	for range watchBytes/(eventCost+MaxName)/2 + 1 {
 		mustCreate(t, root, long, TypeFile)
 		root.Remove(c, long, RemoveFile)
 	}
@@ -276,6 +276,74 @@ func TestWatch(t *testing.T) {
 	if s.watches.Load() != 0 || s.recursive.Load() != 0 {
 		t.Error("watches are left")
 	}
+}
+
+// What watches keep is bounded for those of one client, and for all; who is not told
+// something is told so, and what was taken, left or closed makes room.
+func TestWatchRoom(t *testing.T) {
+	s := newStore(t, 4<<20)
+	root := s.Root()
+	const each = eventCost + 4
+	all := &WatchRoom{Max: 15 * each}
+	mine, theirs := &WatchRoom{Max: 10 * each, All: all}, &WatchRoom{Max: 10 * each, All: all}
+	watch := func(room *WatchRoom) *Watch {
+		w, err := root.Watch(WatchName, false, room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	made := 1000
+	change := func(n int) {
+		for range n {
+			mustCreate(t, root, fmt.Sprint(made), TypeFile)
+			made++
+		}
+	}
+	take := func(what string, w *Watch, c <-chan struct{}, events int, overflow bool) {
+		t.Helper()
+		if got, over, _ := w.Take(c); len(got) != events || over != overflow {
+			t.Errorf("%s: %d events, overflow %t, want %d and %t", what, len(got), over, events, overflow)
+		}
+	}
+	used := func(what string, m, th int64) {
+		t.Helper()
+		if m, th = m*each, th*each; mine.used.Load() != m || theirs.used.Load() != th || all.used.Load() != m+th {
+			t.Errorf("%s: %d, %d and %d bytes are kept, want %d and %d", what, mine.used.Load(), theirs.used.Load(), all.used.Load(), m, th)
+		}
+	}
+	one, two := watch(mine), watch(mine)
+	change(5)
+	used("full", 10, 0)
+	change(1) // the one that hears of it first loses what it has, for the other
+	used("over", 6, 0)
+	take("over", one, nil, 0, true)
+	take("the other", two, nil, 6, false)
+	used("taken", 0, 0)
+
+	first, second := one.Wait(), one.Wait()
+	change(3)
+	<-first
+	<-second
+	two.Close()
+	used("woken", 3, 0)
+	one.Leave(first)
+	take("the second", one, second, 1, false)
+	take("what the first left", one, nil, 2, false)
+	used("left", 0, 0)
+
+	three := watch(theirs)
+	change(7)
+	used("both", 7, 7)
+	change(1)
+	used("over of all", 8, 0)
+	take("over of all", three, nil, 0, true)
+	four := three.Wait()
+	change(1)
+	one.Close()
+	three.Close()
+	take("closed", three, four, 0, false)
+	used("closed", 0, 0)
 }
 
 func TestXattrs(t *testing.T) {

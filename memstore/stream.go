@@ -38,7 +38,7 @@ func (i *Inode) OpenStream(c *Caller, name string, a StreamArgs) (o *Open, made 
 	o, made, err = i.openStream(c, name, a)
 	i.mu.Unlock()
 	if err == nil && made {
-		i.streamChanged(WatchStreamName, WatchStreamAdded, name)
+		i.streamChanged(WatchStreamName, WatchEvent{Action: WatchStreamAdded, Stream: name})
 	}
 	if err == nil && !made && a.Empty {
 		if _, err = o.inode.SetAttr(c, o, &SetAttr{Mask: SetSize}); err != nil {
@@ -162,9 +162,18 @@ func (o *Open) RenameStream(name string, replace bool) error {
 	}
 	i := s.home
 	i.mu.Lock()
-	defer i.mu.Unlock()
+	events, err := i.renameStream(s, name, replace)
+	i.mu.Unlock()
+	if len(events) > 0 {
+		i.streamChanged(WatchStreamName, events...)
+	}
+	return err
+}
+
+// renameStream is called with i.mu held for writing.
+func (i *Inode) renameStream(s *Inode, name string, replace bool) (events []WatchEvent, err error) {
 	if i.dead {
-		return ErrStale
+		return nil, ErrStale
 	}
 	x := i.x
 	if n := x.stream(name); n >= 0 && x.streams[n].inode != s {
@@ -174,27 +183,28 @@ func (o *Open) RenameStream(name string, replace bool) error {
 		other.mu.RUnlock()
 		switch {
 		case !replace:
-			return ErrExist
+			return nil, ErrExist
 		case used:
-			return ErrAccess
+			return nil, ErrAccess
 		}
+		events = append(events, WatchEvent{Action: WatchStreamRemoved, Stream: x.streams[n].name})
 		i.dropStream(n)
 	}
-	for n := range x.streams {
-		if x.streams[n].inode == s {
-			grow := int64(len(name) - len(x.streams[n].name))
-			if grow > 0 && !i.s.charge(grow) {
-				return ErrNoSpace
-			}
-			if grow < 0 {
-				i.s.uncharge(-grow)
-			}
-			x.streams[n].name = strings.Clone(name)
-			i.begin(now())
-			return nil
-		}
+	n := slices.IndexFunc(x.streams, func(t stream) bool { return t.inode == s })
+	if n < 0 {
+		return events, ErrStale
 	}
-	return ErrStale
+	old := x.streams[n].name
+	grow := int64(len(name) - len(old))
+	if grow > 0 && !i.s.charge(grow) {
+		return events, ErrNoSpace
+	}
+	if grow < 0 {
+		i.s.uncharge(-grow)
+	}
+	x.streams[n].name = strings.Clone(name)
+	i.begin(now())
+	return append(events, WatchEvent{Action: WatchStreamRemoved, Stream: old}, WatchEvent{Action: WatchStreamAdded, Stream: name}), nil
 }
 
 // dropStream takes a stream away; who has it open keeps it. Called with i.mu held
@@ -233,18 +243,22 @@ func (i *Inode) removeStream(s *Inode) {
 	}
 	i.mu.Unlock()
 	if name != "" {
-		i.streamChanged(WatchStreamName, WatchStreamRemoved, name)
+		i.streamChanged(WatchStreamName, WatchEvent{Action: WatchStreamRemoved, Stream: name})
 	}
 }
 
 // DropStreams takes all streams away, as when a file is replaced.
 func (i *Inode) DropStreams() {
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.x == nil {
-		return
+	var events []WatchEvent
+	if i.x != nil {
+		for n := len(i.x.streams) - 1; n >= 0; n-- {
+			events = append(events, WatchEvent{Action: WatchStreamRemoved, Stream: i.x.streams[n].name})
+			i.dropStream(n)
+		}
 	}
-	for n := len(i.x.streams) - 1; n >= 0; n-- {
-		i.dropStream(n)
+	i.mu.Unlock()
+	if len(events) > 0 {
+		i.streamChanged(WatchStreamName, events...)
 	}
 }

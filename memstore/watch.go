@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // WatchMask is a set of kinds of changes.
@@ -48,21 +49,51 @@ type WatchEvent struct {
 	Stream string // of that file, or ""
 }
 
-// A watch keeps so many events that nobody took, and bytes of their names.
+// A watch keeps so many bytes of events that nobody took, of which each counts for
+// its names and eventCost.
 const (
-	watchQueue = 1024
-	watchBytes = 128 << 10
+	watchBytes = 192 << 10
+	eventCost  = 64
 )
+
+func (e *WatchEvent) cost() int64 { return int64(eventCost + len(e.Path) + len(e.Stream)) }
+
+// WatchRoom bounds what several watches keep together.
+type WatchRoom struct {
+	Max int64      // bytes
+	All *WatchRoom // which this one is a part of, or nil
+
+	used atomic.Int64
+}
+
+// take reports false, having taken nothing, if n bytes more are too much.
+func (r *WatchRoom) take(n int64) bool {
+	switch {
+	case r == nil:
+		return true
+	case r.used.Add(n) > r.Max || !r.All.take(n):
+		r.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (r *WatchRoom) give(n int64) {
+	for ; r != nil; r = r.All {
+		r.used.Add(-n)
+	}
+}
 
 // Watch collects changes below one directory until it is closed.
 type Watch struct {
 	dir       *Inode
 	mask      WatchMask
 	recursive bool
+	room      *WatchRoom
 
 	mu       sync.Mutex
 	events   []WatchEvent    // (mu)
-	bytes    int             // (mu) of their names
+	bytes    int64           // (mu) that they cost
 	overflow bool            // (mu) events were lost
 	ended    bool            // (mu) closed, or the directory is gone
 	waiting  []chan struct{} // (mu) of those who wait, the oldest first
@@ -73,12 +104,14 @@ type Watch struct {
 type woken struct {
 	who      <-chan struct{}
 	events   []WatchEvent
+	bytes    int64
 	overflow bool
 }
 
 // Watch begins to collect changes of the directory's entries, or of the whole
-// tree below it.
-func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
+// tree below it. What it keeps counts against the room, if there is one; where that
+// is full, events are lost.
+func (d *Inode) Watch(mask WatchMask, recursive bool, room *WatchRoom) (*Watch, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -89,7 +122,7 @@ func (d *Inode) Watch(mask WatchMask, recursive bool) (*Watch, error) {
 	case d.nlink == 0: // removed, and open still
 		return nil, ErrStale
 	}
-	w := &Watch{dir: d, mask: mask, recursive: recursive}
+	w := &Watch{dir: d, mask: mask, recursive: recursive, room: room}
 	x := d.extra()
 	x.watches = append(x.watches, w)
 	d.s.watches.Add(1)
@@ -117,7 +150,7 @@ func (w *Watch) Leave(c <-chan struct{}) {
 	defer w.mu.Unlock()
 	w.waiting = slices.DeleteFunc(w.waiting, func(v chan struct{}) bool { return v == c })
 	if t, ok := w.turn(c); ok {
-		w.events, w.overflow = append(t.events, w.events...), w.overflow || t.overflow
+		w.events, w.bytes, w.overflow = append(t.events, w.events...), w.bytes+t.bytes, w.overflow || t.overflow
 		w.wake()
 	}
 }
@@ -137,7 +170,7 @@ func (w *Watch) turn(c <-chan struct{}) (t woken, ok bool) {
 // no more. Called with w.mu held.
 func (w *Watch) wake() {
 	for len(w.waiting) > 0 && (w.ended || w.overflow || len(w.events) > 0) {
-		w.woken = append(w.woken, woken{w.waiting[0], w.events, w.overflow})
+		w.woken = append(w.woken, woken{w.waiting[0], w.events, w.bytes, w.overflow})
 		w.events, w.bytes, w.overflow = nil, 0, false
 		close(w.waiting[0])
 		w.waiting = slices.Delete(w.waiting, 0, 1)
@@ -151,15 +184,16 @@ func (w *Watch) wake() {
 func (w *Watch) Take(c <-chan struct{}) (events []WatchEvent, overflow, ended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t, ok := w.turn(c); ok {
-		return t.events, t.overflow, w.ended
+	t, ok := w.turn(c)
+	if !ok {
+		t = woken{events: w.events, bytes: w.bytes, overflow: w.overflow}
+		w.events, w.bytes, w.overflow = nil, 0, false
 	}
-	events, overflow = w.events, w.overflow
-	w.events, w.bytes, w.overflow = nil, 0, false
-	return events, overflow, w.ended
+	w.room.give(t.bytes)
+	return t.events, t.overflow, w.ended
 }
 
-// Close ends the watch.
+// Close ends the watch, and forgets what it has kept.
 func (w *Watch) Close() {
 	d := w.dir
 	d.mu.Lock()
@@ -168,6 +202,13 @@ func (w *Watch) Close() {
 	}
 	w.end()
 	d.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.woken {
+		w.room.give(t.bytes)
+	}
+	w.room.give(w.bytes)
+	w.events, w.bytes, w.woken = nil, 0, nil
 }
 
 // endWatches tells who watches the directory that it goes. Called with i.mu held for
@@ -201,18 +242,20 @@ func (w *Watch) add(name string, events []WatchEvent) {
 	defer w.mu.Unlock()
 	for _, e := range events {
 		e.Path = name + e.Path
+		n := e.cost()
 		switch {
 		case w.ended || w.overflow:
 			return
 		case len(w.events) > 0 && w.events[len(w.events)-1] == e:
 			continue // a file that is written to, over and over
-		case len(w.events) == watchQueue, w.bytes+len(e.Path)+len(e.Stream) > watchBytes:
+		case w.bytes+n > watchBytes || !w.room.take(n):
+			w.room.give(w.bytes)
 			w.events, w.bytes, w.overflow = nil, 0, true
 		default:
 			// They may be parts of the caller's buffer.
 			e.Path, e.Stream = strings.Clone(e.Path), strings.Clone(e.Stream)
 			w.events = append(w.events, e)
-			w.bytes += len(e.Path) + len(e.Stream)
+			w.bytes += n
 		}
 	}
 	w.wake()
@@ -264,18 +307,21 @@ func (i *Inode) changed(mask WatchMask) {
 		if mask&WatchSize != 0 {
 			m |= WatchStreamSize
 		}
-		i.home.streamChanged(m, WatchStreamModified, i.streamName())
+		i.home.streamChanged(m, WatchEvent{Action: WatchStreamModified, Stream: i.streamName()})
 	}
 }
 
-// streamChanged tells the watches of the directory that has the inode of one of its
-// streams.
-func (i *Inode) streamChanged(mask WatchMask, action WatchAction, stream string) {
+// streamChanged tells the watches of the directory that has the inode of what has
+// happened to its streams; the events are without its name.
+func (i *Inode) streamChanged(mask WatchMask, events ...WatchEvent) {
 	if i.s.watches.Load() == 0 {
 		return
 	}
 	if d, name := i.lastName(); d != nil {
-		d.notify(mask, WatchEvent{action, name, stream})
+		for k := range events {
+			events[k].Path = name
+		}
+		d.notify(mask, events...)
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 	"ramserver/memstore"
 )
 
+// maxWatched bounds what is kept of changes that a connection's clients watch, and
+// have not asked for yet, in bytes.
+const maxWatched = 1 << 20
+
 // notify is CHANGE_NOTIFY, MS-SMB2 section 3.3.5.19 and MS-FSA section 2.1.5.11. The
 // first request of an open says what is watched, and how much is told at once (as
 // MS-CIFS section 3.3.5.59.4 has it); what changes from then on is kept until it is
@@ -27,7 +31,7 @@ func (r *request) notify() wire.Status {
 		return wire.StatusAccessDenied
 	}
 	if f.watch == nil {
-		w, err := f.inode.Watch(watchMask(q.Filter), q.Flags&wire.NotifyTree != 0)
+		w, err := f.inode.Watch(watchMask(q.Filter), q.Flags&wire.NotifyTree != 0, &r.c.watched)
 		switch err {
 		case nil:
 		case memstore.ErrStale: // it is removed

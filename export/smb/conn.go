@@ -10,6 +10,7 @@ import (
 
 	"ramserver/export"
 	"ramserver/export/link"
+	"ramserver/memstore"
 )
 
 // logonTime is how long a connection may have memory that others wait for before
@@ -57,6 +58,8 @@ type conn struct {
 
 	opens atomic.Int64 // (a) files that are open
 	pipes atomic.Int64 // (a) bytes in pipes
+
+	watched memstore.WatchRoom // of changes that are kept
 }
 
 // serve answers requests until the connection ends.

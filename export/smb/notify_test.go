@@ -79,8 +79,8 @@ func TestNotify(t *testing.T) {
 		}
 		return r.Inode
 	}
-	stream := func(i *memstore.Inode, do func(*memstore.Open)) {
-		o, _, err := i.OpenStream(root, "s", memstore.StreamArgs{Open: memstore.OpenArgs{Access: memstore.AccessWrite | memstore.AccessDelete}, Create: true})
+	stream := func(i *memstore.Inode, name string, do func(*memstore.Open)) {
+		o, _, err := i.OpenStream(root, name, memstore.StreamArgs{Open: memstore.OpenArgs{Access: memstore.AccessWrite | memstore.AccessDelete}, Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +112,15 @@ func TestNotify(t *testing.T) {
 		{"rename", func(p *place) { p.s.Rename(root, p.dir, "f", p.dir, "n", 0) },
 			map[uint32]string{files: "<f >n", attrs: "*n", creation: "*n"}, "<f >n"},
 		{"rename a directory", func(p *place) { p.s.Rename(root, p.dir, "d", p.dir, "n", 0) }, map[uint32]string{dirs: "<d >n"}, "<d >n"},
+		{"rename to a name that another has", func(p *place) {
+			add(p.outside, "n", memstore.TypeFile)
+			p.s.Rename(root, p.outside, "n", p.dir, "n", 0)
+			p.s.Rename(root, p.dir, "f", p.dir, "n", 0)
+		}, map[uint32]string{files: "+n -n <f >n", attrs: "*n", creation: "*n"}, "+n -n <f >n"},
+		{"move to a name that another has", func(p *place) { p.s.Rename(root, p.d, "g", p.dir, "f", 0) },
+			map[uint32]string{files: "-f +f", attrs: "*f", creation: "*f"}, `-d\g -f +f`},
+		{"exchange", func(p *place) { p.s.Rename(root, p.d, "g", p.dir, "f", memstore.RenameExchange) },
+			map[uint32]string{files: "*f"}, `*d\g *f`},
 		{"move in", func(p *place) { p.s.Rename(root, p.d, "g", p.dir, "n", 0) },
 			map[uint32]string{files: "+n", attrs: "*n", creation: "*n"}, `-d\g +n`},
 		{"move out", func(p *place) { p.s.Rename(root, p.dir, "f", p.outside, "n", 0) }, map[uint32]string{files: "-f"}, "-f"},
@@ -132,10 +141,21 @@ func TestNotify(t *testing.T) {
 		{"owner", func(p *place) { set(p.f, memstore.SetUID) }, map[uint32]string{wire.FilterSecurity: "*f"}, "*f"},
 		{"extended attribute", func(p *place) { p.f.SetXattr(root, "user.x", []byte("y"), 0) }, map[uint32]string{wire.FilterEA: "*f"}, "*f"},
 		{"stream", func(p *place) {
-			stream(p.f, func(o *memstore.Open) { o.Inode().WriteAt(root, o, []byte("x"), 0) })
+			stream(p.f, "s", func(o *memstore.Open) { o.Inode().WriteAt(root, o, []byte("x"), 0) })
 		}, map[uint32]string{wire.FilterStreamName: "+f:s", wire.FilterStreamSize: "*f:s", wire.FilterStreamData: "*f:s"}, "+f:s *f:s"},
 		{"stream removed", func(p *place) {
-			stream(p.f, func(o *memstore.Open) { o.Doom(p.f, "s") })
+			stream(p.f, "s", func(o *memstore.Open) { o.Doom(p.f, "s") })
+		}, map[uint32]string{wire.FilterStreamName: "+f:s -f:s"}, "+f:s -f:s"},
+		{"stream renamed", func(p *place) {
+			stream(p.f, "s", func(o *memstore.Open) { o.RenameStream("t", false) })
+		}, map[uint32]string{wire.FilterStreamName: "+f:s -f:s +f:t"}, "+f:s -f:s +f:t"},
+		{"stream renamed to a name that another has", func(p *place) {
+			stream(p.f, "t", func(*memstore.Open) {})
+			stream(p.f, "s", func(o *memstore.Open) { o.RenameStream("T", true) })
+		}, map[uint32]string{wire.FilterStreamName: "+f:t +f:s -f:t -f:s +f:T"}, "+f:t +f:s -f:t -f:s +f:T"},
+		{"streams dropped", func(p *place) {
+			stream(p.f, "s", func(*memstore.Open) {})
+			p.f.DropStreams()
 		}, map[uint32]string{wire.FilterStreamName: "+f:s -f:s"}, "+f:s -f:s"},
 	} {
 		s, addr := newServer(t, nil)

@@ -18,6 +18,7 @@ import (
 	"ramserver/export/link"
 	"ramserver/export/smb/ntlm"
 	"ramserver/export/smb/wire"
+	"ramserver/memstore"
 )
 
 // Protection is how much a server insists on signing or encryption.
@@ -73,12 +74,13 @@ type Server struct {
 	guid     [16]byte
 	logons   ntlm.Server
 
-	half    int64          // bytes, of Config.Buffers
-	works   *budget.Budget // one half: for work
-	large   *budget.Budget // the other: for what does not fit, and pages
-	waiting atomic.Int64   // bytes of it that requests take that wait
-	opens   atomic.Int64   // files that are open
-	pipes   atomic.Int64   // bytes in pipes
+	half    int64              // bytes, of Config.Buffers
+	works   *budget.Budget     // one half: for work
+	large   *budget.Budget     // the other: for what does not fit, and pages
+	waiting atomic.Int64       // bytes of it that requests take that wait
+	opens   atomic.Int64       // files that are open
+	pipes   atomic.Int64       // bytes in pipes
+	watched memstore.WatchRoom // of changes that are kept
 
 	kick     chan struct{}  // wakes the janitor
 	draining atomic.Bool    // no more requests are read
@@ -168,6 +170,7 @@ func New(cfg Config) (*Server, error) {
 		default:
 		}
 	}
+	s.watched.Max = s.half / 4
 	s.works = budget.New(s.half, wake)
 	s.large = budget.New(s.half, wake)
 	s.running.Add(1)
@@ -246,6 +249,7 @@ func (s *Server) add(nc net.Conn) {
 		window:   newWindow(),
 		sessions: make(map[uint64]*session),
 		pending:  make(map[uint64]*pending),
+		watched:  memstore.WatchRoom{Max: maxWatched, All: &s.watched},
 	}
 	c.Init(nc)
 	s.mu.Lock()
