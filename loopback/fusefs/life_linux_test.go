@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"ramserver/loopback/coherence"
 	"ramserver/loopback/fusefs"
 	"ramserver/memstore"
 )
@@ -156,9 +157,9 @@ func TestUnmountUnderChange(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					c.do(call{Op: "append", Name: fmt.Sprint(1 + n%9), Data: []byte("x")})
-					c.do(call{Op: "create", Name: "new"})
-					c.do(call{Op: "remove", Name: "new"})
+					c.Do(coherence.Call{Op: "append", Name: fmt.Sprint(1 + n%9), Data: []byte("x")})
+					c.Do(coherence.Call{Op: "create", Name: "new"})
+					c.Do(coherence.Call{Op: "remove", Name: "new"})
 				}
 			}
 		}()
@@ -289,13 +290,13 @@ func TestReadOnly(t *testing.T) {
 		store.Close()
 	})
 	c := client{store.Root(), memstore.Root()}
-	c.do(call{Op: "create", Name: "f", Data: []byte("data")})
+	c.Do(coherence.Call{Op: "create", Name: "f", Data: []byte("data")})
 	l := newLocal(t, dir)
-	if a := l.do(call{Op: "see", Name: "f"}); string(a.Data) != "data" {
+	if a := l.Do(coherence.Call{Op: "see", Name: "f"}); string(a.Data) != "data" {
 		t.Errorf("%+v", a)
 	}
 	for _, op := range []string{"create", "append", "truncate", "chmod", "rename", "remove"} {
-		if a := l.do(call{Op: op, Name: "f", To: "g"}); !strings.Contains(a.Err, "read-only") {
+		if a := l.Do(coherence.Call{Op: op, Name: "f", To: "g"}); !strings.Contains(a.Err, "read-only") {
 			t.Errorf("%s: %q", op, a.Err)
 		}
 	}

@@ -45,7 +45,9 @@ func newMountWith(t testing.TB, o fusefs.Options) (string, *memstore.Store, *fus
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Passthrough = fusefs.Passthrough(os.Getenv("FUSEFS_TEST_PASSTHROUGH"))
+	if o.Passthrough == "" {
+		o.Passthrough = fusefs.Passthrough(os.Getenv("FUSEFS_TEST_PASSTHROUGH"))
+	}
 	m, err := fusefs.New(context.Background(), store, dir, o)
 	if err != nil {
 		os.Remove(dir)

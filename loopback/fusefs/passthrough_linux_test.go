@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"ramserver/loopback/coherence"
 	"ramserver/memstore"
 )
 
@@ -56,7 +57,7 @@ func TestPassthrough(t *testing.T) {
 		t.Helper()
 		n, _, a, err := i.ReadAt(c, nil, got, 0)
 		if err != nil || a.Size != int64(len(data)) || !bytes.Equal(got[:n], data) {
-			t.Errorf("%s: client reads %d bytes, size %d, %v: %s", what, n, a.Size, err, differ(got[:n], data))
+			t.Errorf("%s: client reads %d bytes, size %d, %v: %s", what, n, a.Size, err, coherence.Differ(got[:n], data))
 		}
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || st.Size != a.Size || st.Mtim.Nano() != a.Mtime {
@@ -80,7 +81,7 @@ func TestPassthrough(t *testing.T) {
 	}
 	copy(data[100:], "client")
 	if !bytes.Equal(m, data) {
-		t.Error("mapping: ", differ(m, data))
+		t.Error("mapping: ", coherence.Differ(m, data))
 	}
 	see("written by the client")
 	if _, err := i.SetAttr(c, nil, &memstore.SetAttr{Mask: memstore.SetSize, Size: 5000}); err != nil {
@@ -242,7 +243,7 @@ func TestPassthroughCoherence(t *testing.T) {
 		got := make([]byte, most)
 		k, _, a, err := i.ReadAt(c, nil, got, 0)
 		if err != nil || int(a.Size) != len(model) || !bytes.Equal(got[:k], model) {
-			t.Fatalf("%s: client: size %d, %v: %s", what, a.Size, err, differ(got[:k], model))
+			t.Fatalf("%s: client: size %d, %v: %s", what, a.Size, err, coherence.Differ(got[:k], model))
 		}
 		if a.Change <= last.Change || a.Mtime < last.Mtime || a.Ctime < last.Ctime {
 			t.Fatalf("%s: client has attributes %+v after %+v", what, a, last)
@@ -254,10 +255,10 @@ func TestPassthroughCoherence(t *testing.T) {
 			t.Fatalf("%s: process: size %d, want %d; mtime %d, want %d", what, st.Size, len(model), st.Mtim.Nano(), a.Mtime)
 		}
 		if k, err := unix.Pread(fd, got, 0); err != nil || !bytes.Equal(got[:k], model) {
-			t.Fatalf("%s: process: %v: %s", what, err, differ(got[:k], model))
+			t.Fatalf("%s: process: %v: %s", what, err, coherence.Differ(got[:k], model))
 		}
 		if !bytes.Equal(m[:len(model)], model) {
-			t.Fatalf("%s: mapping: %s", what, differ(m[:len(model)], model))
+			t.Fatalf("%s: mapping: %s", what, coherence.Differ(m[:len(model)], model))
 		}
 	}
 	if s := mount.Stats(); s.Reads+s.Writes > 0 {
@@ -274,7 +275,7 @@ func TestPassthroughSource(t *testing.T) {
 	proc, c := newLocal(t, dir), &memstore.Caller{Holder: &memstore.Holder{Name: "client"}}
 	var files []*memstore.Inode
 	for _, name := range []string{"from", "to"} {
-		if a := proc.do(call{Op: "create", Name: name, Data: make([]byte, 60<<10)}); a.Err != "" {
+		if a := proc.Do(coherence.Call{Op: "create", Name: name, Data: make([]byte, 60<<10)}); a.Err != "" {
 			t.Fatal(a.Err)
 		}
 		i, err := store.Root().Lookup(c, name)
@@ -303,7 +304,7 @@ func TestPassthroughSource(t *testing.T) {
 	p, q := make([]byte, 60<<10), make([]byte, 60<<10)
 	all := []func() error{
 		func() error {
-			if a := proc.do(call{Op: "pour", Name: "from", To: "to"}); a.Err != "" {
+			if a := proc.Do(coherence.Call{Op: "pour", Name: "from", To: "to"}); a.Err != "" {
 				return errors.New(a.Err)
 			}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"ramserver/loopback/coherence"
 	"ramserver/loopback/fusefs"
 )
 
@@ -62,31 +63,31 @@ func TestRequests(t *testing.T) {
 			})
 			l := newLocal(t, dir)
 			for _, c := range []struct {
-				call
+				coherence.Call
 				want string // ":" stands for a close
 			}{
-				{call{Op: "list"}, "*"}, // with what is asked for once
-				{call{Op: "create", Name: "f", Data: []byte("data")}, "*"},
-				{call{Op: "create", Name: "g", Data: []byte("data")}, "GETATTR LOOKUP CREATE WRITE:"},
-				{call{Op: "stat", Name: "f"}, "GETATTR GETATTR"},
-				{call{Op: "stat", Name: "g"}, "GETATTR"},
-				{call{Op: "stat", Name: "g"}, ""},
-				{call{Op: "stat", Name: "absent"}, "LOOKUP"},
-				{call{Op: "stat", Name: "absent"}, ""},
-				{call{Op: "read", Name: "g"}, "OPEN READ:"},
-				{call{Op: "read", Name: "g"}, "OPEN GETATTR:"}, // the time of the read
-				{call{Op: "read", Name: "g"}, "OPEN:"},
-				{call{Op: "write", Name: "g", Data: []byte("DATA")}, "OPEN WRITE:"},
-				{call{Op: "chmod", Name: "g", Off: 0o600}, "SETATTR"},
-				{call{Op: "create", Name: "absent", Data: []byte("data")}, "CREATE WRITE:"},
-				{call{Op: "rename", Name: "g", To: "h"}, "GETATTR LOOKUP RENAME"},
-				{call{Op: "remove", Name: "h"}, "GETATTR UNLINK"},
-				{call{Op: "remove", Name: "f"}, "GETATTR UNLINK"},
-				{call{Op: "stat", Name: "absent"}, "GETATTR GETATTR"},
-				{call{Op: "list"}, "READDIRPLUS READDIR"},
+				{coherence.Call{Op: "list"}, "*"}, // with what is asked for once
+				{coherence.Call{Op: "create", Name: "f", Data: []byte("data")}, "*"},
+				{coherence.Call{Op: "create", Name: "g", Data: []byte("data")}, "GETATTR LOOKUP CREATE WRITE:"},
+				{coherence.Call{Op: "stat", Name: "f"}, "GETATTR GETATTR"},
+				{coherence.Call{Op: "stat", Name: "g"}, "GETATTR"},
+				{coherence.Call{Op: "stat", Name: "g"}, ""},
+				{coherence.Call{Op: "stat", Name: "absent"}, "LOOKUP"},
+				{coherence.Call{Op: "stat", Name: "absent"}, ""},
+				{coherence.Call{Op: "read", Name: "g"}, "OPEN READ:"},
+				{coherence.Call{Op: "read", Name: "g"}, "OPEN GETATTR:"}, // the time of the read
+				{coherence.Call{Op: "read", Name: "g"}, "OPEN:"},
+				{coherence.Call{Op: "write", Name: "g", Data: []byte("DATA")}, "OPEN WRITE:"},
+				{coherence.Call{Op: "chmod", Name: "g", Off: 0o600}, "SETATTR"},
+				{coherence.Call{Op: "create", Name: "absent", Data: []byte("data")}, "CREATE WRITE:"},
+				{coherence.Call{Op: "rename", Name: "g", To: "h"}, "GETATTR LOOKUP RENAME"},
+				{coherence.Call{Op: "remove", Name: "h"}, "GETATTR UNLINK"},
+				{coherence.Call{Op: "remove", Name: "f"}, "GETATTR UNLINK"},
+				{coherence.Call{Op: "stat", Name: "absent"}, "GETATTR GETATTR"},
+				{coherence.Call{Op: "list"}, "READDIRPLUS READDIR"},
 			} {
 				log.take()
-				if a := l.do(c.call); a.Err != "" && a.Err != "absent" {
+				if a := l.Do(c.Call); a.Err != "" && a.Err != "absent" {
 					t.Errorf("%s %s: %s", c.Op, c.Name, a.Err)
 				}
 				want := strings.ReplaceAll(c.want, ":", mount.close)

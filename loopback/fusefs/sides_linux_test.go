@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"ramserver/loopback/coherence"
 	"ramserver/memstore"
 )
 
@@ -74,7 +75,7 @@ func TestRemovedByOthers(t *testing.T) {
 		{"ln -s target l; readlink l; exec 3<.", "l", "ls -a | wc -l; exec 3>&-", "2"},
 	} {
 		sh.run(c.local)
-		if a := client.do(call{Op: "remove", Name: c.remove}); a.Err != "" {
+		if a := client.Do(coherence.Call{Op: "remove", Name: c.remove}); a.Err != "" {
 			t.Fatal(a.Err)
 		}
 		if got := sh.run(c.again); got != c.want {
@@ -163,9 +164,9 @@ func TestAppendBehindOthers(t *testing.T) {
 	sh := newShell(t, dir)
 	for _, open := range []string{"exec 3>>f", "exec 3<>f; exec 3>>f"} {
 		sh.run("echo 1 >f; cat f; " + open)
-		client.do(call{Op: "append", Name: "f", Data: []byte("2\n")})
+		client.Do(coherence.Call{Op: "append", Name: "f", Data: []byte("2\n")})
 		sh.run("echo 3 >&3")
-		client.do(call{Op: "append", Name: "f", Data: []byte("4\n")})
+		client.Do(coherence.Call{Op: "append", Name: "f", Data: []byte("4\n")})
 		sh.run("echo 5 >&3")
 		if got := sh.run("tr '\\n' ' ' <f; stat -c %s f; exec 3>&-"); got != "1 2 3 4 5 10" {
 			t.Errorf("%s: %q", open, got)
@@ -177,7 +178,7 @@ func TestAppendBehindOthers(t *testing.T) {
 func TestXattrClasses(t *testing.T) {
 	dir, _, _ := newMount(t)
 	l := newLocal(t, dir)
-	l.do(call{Op: "create", Name: "f"})
+	l.Do(coherence.Call{Op: "create", Name: "f"})
 	acl := "\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x04\x00\x04\x00\xff\xff\xff\xff\x20\x00\x04\x00\xff\xff\xff\xff"
 	for _, c := range []struct{ name, want string }{
 		{"user.a", ""}, {"trusted.a", ""}, {"security.a", ""},
@@ -185,7 +186,7 @@ func TestXattrClasses(t *testing.T) {
 		{"other.a", "operation not supported"},
 		{"user.", "operation not supported"},
 	} {
-		if a := l.do(call{Op: "xattr", Name: "f", To: c.name, Data: []byte(acl)}); a.Err != c.want {
+		if a := l.Do(coherence.Call{Op: "xattr", Name: "f", To: c.name, Data: []byte(acl)}); a.Err != c.want {
 			t.Errorf("%s: %q, want %q", c.name, a.Err, c.want)
 		}
 	}

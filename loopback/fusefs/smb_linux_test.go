@@ -1,19 +1,24 @@
 package fusefs_test
 
 import (
+	"encoding/binary"
+	"errors"
 	"net"
+	"slices"
 	"testing"
+	"time"
 
 	"ramserver/export"
 	"ramserver/export/smb"
 	"ramserver/export/smb/ntlm"
 	"ramserver/export/smb/smbtest"
 	"ramserver/export/smb/wire"
+	"ramserver/loopback/coherence"
 	"ramserver/memstore"
 )
 
-// newSMBClient serves a store to one client until the test ends.
-func newSMBClient(t *testing.T, store *memstore.Store) *smbtest.Client {
+// serveSMB serves a store until the test ends, and returns where.
+func serveSMB(t *testing.T, store *memstore.Store) string {
 	t.Helper()
 	table, err := export.New(&export.Export{Name: "ramdisk", Store: store, Root: store.Root()})
 	if err != nil {
@@ -33,22 +38,123 @@ func newSMBClient(t *testing.T, store *memstore.Store) *smbtest.Client {
 	}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
-	c, err := smbtest.Dial(t.Context(), l.Addr().String(), smbtest.Options{User: "root", Password: "pass", Share: "ramdisk"})
+	return l.Addr().String()
+}
+
+// smbClient is a client by SMB, which opens everything that it works on.
+type smbClient struct{ *smbtest.Client }
+
+func newSMBClient(t *testing.T, addr string) smbClient {
+	t.Helper()
+	c, err := smbtest.Dial(t.Context(), addr, smbtest.Options{User: "root", Password: "pass", Share: "ramdisk"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return c
+	return smbClient{c}
+}
+
+// What a file is opened for, MS-SMB2 section 2.2.13.1.
+const (
+	readData, writeData, readAttrs, writeAttrs = 1 << 0, 1 << 1, 1 << 7, 1 << 8
+	del, readRights, writeRights               = 1 << 16, 1 << 17, 1 << 18
+)
+
+// with opens a file, or makes it, for as long as do takes.
+func (s smbClient) with(name string, access, disposition uint32, do func(*smbtest.File) error) error {
+	f, err := s.Open(smbtest.OpenArgs{Path: name, Access: access | readAttrs, Share: smbtest.ShareAll, Disposition: disposition,
+		Contexts: []wire.CreateContext{{Name: "SecD", Data: smbtest.Descriptor(smbtest.DACL, 0o644, 0, 0)}}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(f), f.Close())
+}
+
+func (s smbClient) Do(c coherence.Call) (a coherence.Answer) {
+	le := binary.LittleEndian
+	write := func(f *smbtest.File) error {
+		_, err := f.Write(c.Off, c.Data)
+		return err
+	}
+	var err error
+	switch c.Op {
+	case "create":
+		c.Off = 0
+		err = s.with(c.Name, writeData, wire.FileOverwriteIf, write)
+	case "write":
+		err = s.with(c.Name, writeData, wire.FileOpen, write)
+	case "append":
+		err = s.with(c.Name, writeData, wire.FileOpen, func(f *smbtest.File) error {
+			b, err := f.Info(wire.FileStandard)
+			if err != nil {
+				return err
+			}
+			c.Off = int64(le.Uint64(b[8:]))
+			return write(f)
+		})
+	case "truncate":
+		err = s.with(c.Name, writeData, wire.FileOpen, func(f *smbtest.File) error {
+			return f.SetInfo(wire.FileEndOfFile, le.AppendUint64(nil, uint64(c.Off)))
+		})
+	case "chmod":
+		err = s.with(c.Name, writeRights, wire.FileOpen, func(f *smbtest.File) error {
+			return f.SetSecurity(smbtest.DACL, uint16(c.Off), 0, 0)
+		})
+	case "rename":
+		err = s.with(c.Name, del, wire.FileOpen, func(f *smbtest.File) error {
+			return f.SetInfo(wire.FileRename, smbtest.Rename(c.To, true))
+		})
+	case "link":
+		err = s.with(c.Name, writeAttrs, wire.FileOpen, func(f *smbtest.File) error {
+			return f.SetInfo(wire.FileLink, smbtest.Rename(c.To, false))
+		})
+	case "remove":
+		err = s.with(c.Name, del, wire.FileOpen, (*smbtest.File).Remove)
+		// What a process has closed the kernel may not have told of yet.
+		nothing := func(*smbtest.File) error { return nil }
+		for range 1000 {
+			if err != nil || s.with(c.Name, 0, wire.FileOpen, nothing) != wire.StatusDeletePending {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	case "list":
+		err = s.with("", readData, wire.FileOpen, func(f *smbtest.File) (err error) {
+			a.Names, err = f.Names()
+			return err
+		})
+		a.Names = slices.DeleteFunc(a.Names, func(name string) bool { return name == "." || name == ".." })
+		slices.Sort(a.Names)
+	case "see":
+		err = s.with(c.Name, readData|readRights, wire.FileOpen, func(f *smbtest.File) error {
+			b, err := f.Info(wire.FileAll)
+			if err != nil {
+				return err
+			}
+			mode, _, _, err := f.Security()
+			if err != nil {
+				return err
+			}
+			a.Size, a.Nlink, a.Mode = int64(le.Uint64(b[48:])), uint64(le.Uint32(b[56:])), uint32(mode)
+			a.Data, err = f.Read(0, int(a.Size)+1)
+			if err == wire.StatusEndOfFile {
+				err = nil
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return refused(err)
+	}
+	return a
 }
 
 // TestSMBBeside: what a client of SMB has open, locked or removed means the same to
 // local processes, and the other way.
 func TestSMBBeside(t *testing.T) {
 	dir, store, _ := newMount(t)
-	c, sh := newSMBClient(t, store), newShell(t, dir)
+	c, sh := newSMBClient(t, serveSMB(t, store)), newShell(t, dir)
 	const (
-		readData, writeData, readAttrs, del = 1, 2, 1 << 7, 1 << 16
-
 		noWrite  = smbtest.ShareAll &^ wire.ShareWrite
 		noDelete = smbtest.ShareAll &^ wire.ShareDelete
 	)

@@ -14,6 +14,7 @@ import (
 	"ramserver/export/nfs/nfs3"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
+	"ramserver/loopback/coherence"
 	"ramserver/memstore"
 )
 
@@ -103,8 +104,8 @@ func TestPassthroughStalled(t *testing.T) {
 	t.Cleanup(release) // before they are waited for
 	c := &memstore.Caller{Holder: &memstore.Holder{Name: "client"}}
 	root := store.Root()
-	proc.do(call{Op: "create", Name: "to", Data: make([]byte, 100<<10)})
-	proc.do(call{Op: "create", Name: "from", Data: make([]byte, 100<<10)})
+	proc.Do(coherence.Call{Op: "create", Name: "to", Data: make([]byte, 100<<10)})
+	proc.Do(coherence.Call{Op: "create", Name: "from", Data: make([]byte, 100<<10)})
 	to, err := root.Lookup(c, "to")
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +136,8 @@ func TestPassthroughStalled(t *testing.T) {
 	}
 	fh = append([]byte(nil), fh...)
 
-	poured := make(chan answer, 1)
-	go func() { poured <- proc.do(call{Op: "pour", Name: from, To: "to"}) }()
+	poured := make(chan coherence.Answer, 1)
+	go func() { poured <- proc.Do(coherence.Call{Op: "pour", Name: from, To: "to"}) }()
 	select {
 	case <-source.asked:
 	case a := <-poured:
@@ -202,9 +203,9 @@ func TestPassthroughStalled(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 
 	// They do not.
-	file := func(c call) func() error {
+	file := func(c coherence.Call) func() error {
 		return func() error {
-			if a := other.do(c); a.Err != "" {
+			if a := other.Do(c); a.Err != "" {
 				return os.NewSyscallError(a.Err, unix.EIO)
 			}
 			return nil
@@ -225,9 +226,9 @@ func TestPassthroughStalled(t *testing.T) {
 		{"remove", func() error { _, err := d.Remove(c, "z", memstore.RemoveAny); return err }},
 		{"create", func() error { _, err := d.Create(c, "new", &memstore.Create{Type: memstore.TypeFile}); return err }},
 		{"one connection", func() error { <-answered; return nil }},
-		{"local list", file(call{Op: "list"})},
-		{"local create", file(call{Op: "create", Name: "d/local", Data: []byte("x")})},
-		{"local read", file(call{Op: "see", Name: "from"})},
+		{"local list", file(coherence.Call{Op: "list"})},
+		{"local create", file(coherence.Call{Op: "create", Name: "d/local", Data: []byte("x")})},
+		{"local read", file(coherence.Call{Op: "see", Name: "from"})},
 	} {
 		within(t, 2*time.Second, x.what, func() {
 			if err := x.do(); err != nil {
