@@ -20,7 +20,9 @@ import (
 //	generation  8 ]
 //
 // What cannot be one is BADHANDLE; one of an inode, store or export that is
-// gone is STALE.
+// gone is STALE. After a restart all are, but for those of the exports' roots: a
+// store's root has the same handle again, and any other root has inode and
+// generation 0.
 //
 // Two exports may offer parts of one store, and a client that knows a handle
 // of one must not reach the file through the other by exchanging the export's
@@ -57,11 +59,15 @@ func (m *handleMask) of(e *export.Export, ino uint64) uint64 {
 // put writes the handle of i in e to b.
 func (m *handleMask) put(b *[handleSize]byte, e *export.Export, i *memstore.Inode) {
 	h := i.Handle()
+	gen := h.Gen ^ m.of(e, h.Ino)
+	if i == e.Root && i != e.Store.Root() {
+		h.Ino, gen = 0, 0
+	}
 	binary.BigEndian.PutUint32(b[0:], handleVersion)
 	binary.BigEndian.PutUint32(b[4:], e.ID)
 	binary.BigEndian.PutUint64(b[8:], h.Store)
 	binary.BigEndian.PutUint64(b[16:], h.Ino)
-	binary.BigEndian.PutUint64(b[24:], h.Gen^m.of(e, h.Ino))
+	binary.BigEndian.PutUint64(b[24:], gen)
 }
 
 // handleExport returns the id of the export that a handle belongs to.
@@ -74,10 +80,15 @@ func handleExport(fh []byte) (uint32, error) {
 
 // inode finds what a handle of e names.
 func (m *handleMask) inode(fh []byte, e *export.Export) (*memstore.Inode, error) {
-	ino := binary.BigEndian.Uint64(fh[16:])
-	return e.Store.ByHandle(memstore.Handle{
+	h := memstore.Handle{
 		Store: binary.BigEndian.Uint64(fh[8:]),
-		Ino:   ino,
-		Gen:   binary.BigEndian.Uint64(fh[24:]) ^ m.of(e, ino),
-	})
+		Ino:   binary.BigEndian.Uint64(fh[16:]),
+		Gen:   binary.BigEndian.Uint64(fh[24:]),
+	}
+	if h == (memstore.Handle{Store: e.Store.ID()}) {
+		h = e.Root.Handle()
+	} else {
+		h.Gen ^= m.of(e, h.Ino)
+	}
+	return e.Store.ByHandle(h)
 }
