@@ -35,6 +35,8 @@ type Holder struct {
 	// which ends all of it, unless the holder is back.
 	Expired atomic.Bool
 	Drop    func()
+
+	locks atomic.Int64 // ranges that its owners, or its opens, have locked
 }
 
 // expired tells whether what h holds is to go. h may be nil.

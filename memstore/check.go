@@ -30,6 +30,7 @@ type checker struct {
 	used    int64
 	inodes  int64
 	orphans int64
+	locks   int64
 	files   int64 // of the backing
 	backed  int64 // bytes in it
 	err     error
@@ -147,6 +148,7 @@ func (k *checker) inode(i *Inode) {
 			k.fail("inode %d: extended attributes take %d bytes, %d counted", i.ino, bytes, x.xattrBytes)
 		}
 		k.used += int64(bytes + len(x.target))
+		k.locks += int64(x.locks.Len() + len(x.waiters))
 		if opens == 0 && x.locks.Len() > 0 {
 			k.fail("inode %d: locked, but not open", i.ino)
 		}
@@ -259,6 +261,9 @@ func (k *checker) counters() {
 		if n, used := b.files.Load(), b.tmpfs.used(); n != k.files || used != k.backed {
 			k.fail("%d backed files with %d bytes, the backing has %d with %d", k.files, k.backed, n, used)
 		}
+	}
+	if got := s.locks.Load(); got != k.locks {
+		k.fail("%d locks, %d counted", k.locks, got)
 	}
 	if got := s.inodes.Load(); got != k.inodes {
 		k.fail("%d inodes, %d counted", k.inodes, got)

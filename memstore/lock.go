@@ -6,8 +6,13 @@ import (
 	"ramserver/memstore/internal/interval"
 )
 
-// MaxLocks bounds the byte-range locks of one file.
-const MaxLocks = 1 << 16
+// Bounds of the byte-range locks of one file, and of a store, with those who wait
+// for one. A holder gets one only while as many would be left for others as it
+// has.
+const (
+	MaxLocks        = 1 << 16
+	maxLocksOfStore = 1 << 20
+)
 
 // LockOwner is who owns byte ranges: one of a holder's lock owners, such as a
 // process of an NFS client.
@@ -94,8 +99,8 @@ func lockInfo(l interval.Lock[lockKey]) LockInfo {
 }
 
 // Lock locks a range through the open. A conflict answers ErrLocked and which
-// lock is in the way, or Wait if a asks for it. ErrNoSpace if the file has
-// MaxLocks locks already.
+// lock is in the way, or Wait if a asks for it. ErrNoSpace if there are too many
+// locks.
 func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 	i := o.inode
 	i.mu.Lock()
@@ -117,7 +122,7 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 		}
 		return lockInfo(c), ErrLocked
 	}
-	if x.locks.Len() >= MaxLocks {
+	if i.full(l.Owner.holder()) {
 		return LockInfo{}, ErrNoSpace
 	}
 	if a.Mandatory {
@@ -128,15 +133,49 @@ func (o *Open) Lock(a LockArgs) (LockInfo, error) {
 	if !slices.Contains(o.owners, l.Owner) {
 		o.owners = append(o.owners, l.Owner)
 	}
+	before := x.locks.Len()
 	x.locks.Add(l)
+	i.countLocks(l.Owner, before)
 	x.served(&l)
 	// A lock may have been downgraded.
 	i.wake()
 	return LockInfo{}, nil
 }
 
+// full tells whether there is no place for one more lock of a holder, which may be
+// nil. Called with i.mu held.
+func (i *Inode) full(h *Holder) bool {
+	own := int64(0)
+	if h != nil {
+		own = h.locks.Load()
+	}
+	return i.x.locks.Len() >= MaxLocks || own >= maxLocksOfStore-i.s.locks.Load()
+}
+
+// splits tells whether unlocking l leaves something on both sides. Called with i.mu
+// held.
+func (i *Inode) splits(l *interval.Lock[lockKey]) bool {
+	for k := range i.x.locks.All() {
+		if k.Owner == l.Owner && k.Start < l.Start && l.End < k.End {
+			return true
+		}
+	}
+	return false
+}
+
+// countLocks notes that the ranges of an owner have changed: there were so many of
+// all owners before. Called with i.mu held for writing.
+func (i *Inode) countLocks(k lockKey, before int) {
+	n := int64(i.x.locks.Len() - before)
+	i.s.locks.Add(n)
+	if h := k.holder(); h != nil {
+		h.locks.Add(n)
+	}
+}
+
 // Unlock unlocks what the owner holds of a range; a mandatory lock must be
-// named exactly, else ErrRange.
+// named exactly, else ErrRange. ErrNoSpace if it leaves two parts of a range where
+// there are too many locks.
 func (o *Open) Unlock(a LockArgs) error {
 	i := o.inode
 	i.mu.Lock()
@@ -145,9 +184,14 @@ func (o *Open) Unlock(a LockArgs) error {
 		return ErrStale
 	}
 	l := a.lock(o)
+	if i.full(l.Owner.holder()) && i.splits(&l) {
+		return ErrNoSpace
+	}
+	before := i.x.locks.Len()
 	if !i.x.locks.Remove(l.Owner, l.Start, l.End, l.Kind) && a.Mandatory {
 		return ErrRange
 	}
+	i.countLocks(l.Owner, before)
 	if !i.x.locks.Has(l.Owner) {
 		o.owners = slices.DeleteFunc(o.owners, func(k lockKey) bool { return k == l.Owner })
 	}
@@ -216,7 +260,9 @@ func (i *Inode) unlockAll(o *Open) {
 	for _, owner := range o.owners {
 		other := slices.ContainsFunc(x.opens, func(p *Open) bool { return slices.Contains(p.owners, owner) })
 		if !other {
+			before := x.locks.Len()
 			x.locks.RemoveOwner(owner)
+			i.countLocks(owner, before)
 		}
 	}
 	x.unqueue(func(w *lockWait) bool { return w.open == o })

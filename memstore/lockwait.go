@@ -70,11 +70,12 @@ func (i *Inode) queue(o *Open, l interval.Lock[lockKey], a LockArgs) *Wait {
 	switch {
 	case w != nil:
 		x.endTurn(w)
-	case a.Poll != nil && len(x.waiters) >= maxWaiters:
+	case a.Poll != nil && (len(x.waiters) >= maxWaiters || i.full(l.Owner.holder())):
 		return nil
 	default:
 		w = new(lockWait)
 		x.waiters = append(x.waiters, w)
+		i.s.locks.Add(1)
 	}
 	w.lock, w.open, w.asked = l, o, now()
 	if a.Poll != nil {
@@ -92,6 +93,7 @@ func (x *extra) served(l *interval.Lock[lockKey]) {
 		if w.same(l) && (w.turn != nil || w.poll != nil) {
 			x.endTurn(w)
 			x.waiters = slices.Delete(x.waiters, n, n+1)
+			w.open.inode.s.locks.Add(-1)
 			return
 		}
 	}
@@ -117,6 +119,7 @@ func (x *extra) unqueue(which func(*lockWait) bool) {
 			close(w.wait.done)
 		}
 		x.endTurn(w)
+		w.open.inode.s.locks.Add(-1)
 		return true
 	})
 }

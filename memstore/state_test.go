@@ -170,6 +170,58 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// Locks are bounded, over all files, and a holder leaves as many to the others as
+// it has.
+func TestLockLimits(t *testing.T) {
+	s := newStore(t, 1<<20)
+	alice, bob := &Holder{Name: "alice"}, &Holder{Name: "bob"}
+	opens := make([]*Open, 2)
+	for n := range opens {
+		opens[n] = mustOpen(t, mustCreate(t, s.Root(), fmt.Sprint(n), TypeFile), OpenArgs{Access: AccessRead | AccessWrite})
+	}
+	range1 := func(h *Holder, off, n uint64) LockArgs {
+		return LockArgs{Owner: LockOwner{Holder: h}, Off: off, N: n, Exclusive: true}
+	}
+	// take locks single bytes, with others between, until it may not.
+	take := func(h *Holder, from uint64) (n uint64) {
+		for ; ; n++ {
+			if _, err := opens[n%2].Lock(range1(h, from+2*n, 1)); err != nil {
+				wantErr(t, "one too many", err, ErrNoSpace)
+				return n
+			}
+		}
+	}
+	const free = 40
+	s.locks.Add(maxLocksOfStore - free)
+	if a, b := take(alice, 1000), take(bob, 2000); a != free/2 || b != free/4 {
+		t.Errorf("%d and %d locks of %d", a, b, free)
+	}
+	if _, err := opens[0].Lock(LockArgs{Owner: LockOwner{Holder: bob}, Off: 1000, N: 1, Exclusive: true, Poll: func() {}}); err != ErrLocked {
+		t.Errorf("a lock of another's: %v", err)
+	}
+	if n := len(opens[0].inode.x.waiters); n != 0 {
+		t.Errorf("%d wait, who have no place for that", n)
+	}
+
+	// What is unlocked in the middle of a range makes two.
+	wantErr(t, "unlock", opens[0].Unlock(range1(bob, 2000, 1)), nil)
+	_, err := opens[0].Lock(range1(bob, 0, 10))
+	wantErr(t, "another one", err, nil)
+	wantErr(t, "unlock in the middle", opens[0].Unlock(range1(bob, 4, 2)), ErrNoSpace)
+	wantErr(t, "unlock the first half", opens[0].Unlock(range1(bob, 0, 5)), nil)
+	wantErr(t, "unlock the rest", opens[0].Unlock(range1(bob, 0, 0)), nil)
+	s.locks.Add(free - maxLocksOfStore)
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, o := range opens {
+		o.Close()
+	}
+	if n := [...]int64{s.locks.Load(), alice.locks.Load(), bob.locks.Load()}; n != [3]int64{} {
+		t.Errorf("locks are left: %v", n)
+	}
+}
+
 // TestLockClasses: the flock and fcntl locks of one machine do not see each
 // other; what has no class, and a mandatory lock, sees both.
 func TestLockClasses(t *testing.T) {

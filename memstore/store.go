@@ -52,6 +52,7 @@ type Store struct {
 	room   atomic.Int64 // size without the backing's
 	inodes atomic.Int64
 	orphan atomic.Int64 // inodes without a name, kept by an open
+	locks  atomic.Int64 // ranges that are locked, and who waits for one
 
 	watches   atomic.Int64 // watches anywhere, so that changes cost nothing without any
 	recursive atomic.Int64 // those on whole trees
