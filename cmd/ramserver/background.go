@@ -103,6 +103,7 @@ func again(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+	keepFiles()
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Args[0] = "ramserver" // it may be a copy that is named as mount(8) wants it
 	return cmd, nil

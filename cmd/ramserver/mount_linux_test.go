@@ -437,3 +437,23 @@ func TestMountAsUser(t *testing.T) {
 		t.Errorf("left: %+v, %v", m, err)
 	}
 }
+
+// What a shell has open is not kept open in the background.
+func TestMountInherits(t *testing.T) {
+	d := newDisk(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(program, "mount", d.dir, "--state-dir", d.state, "--size", "64M", "--via", "fuse")
+	cmd.ExtraFiles = []*os.File{w}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.Close()
+	r.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("reading from what the command had open: %v", err)
+	}
+}

@@ -149,7 +149,7 @@ func serve(in *instance, p *plan, out, logs io.Writer) error {
 	}
 	left := false
 	if r.mounted != nil && r.mounted.Plan.Server.IsValid() && r.native != nil {
-		left = !farewell(r.native, r.mounted.Plan.Server)
+		left = !farewell(r.native, r.mounted.Plan.Server, farewellTime)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -66,8 +67,7 @@ func standIn(at netip.AddrPort, in io.Reader, out io.Writer) error {
 	go s.Serve(l)
 	fmt.Fprintln(out, readyLine)
 	io.Copy(io.Discard, in)
-	for end := time.Now().Add(standInTime); time.Now().Before(end) && !farewell(s, at); {
-	}
+	farewell(s, at, standInTime)
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	return s.Shutdown(ctx)
@@ -80,17 +80,15 @@ const standInTime = time.Hour
 const farewellTime = time.Second
 
 // farewell waits until the kernel has no client of the server any more, which
-// answers at an address, and tells whether that is so. A client goes after its
-// last mount has gone from the tree, and then takes leave by the connection.
-func farewell(s *nfs.Server, at netip.AddrPort) bool {
-	for end := time.Now().Add(farewellTime); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		local := 0
-		for _, c := range s.Stats().Conns {
-			if c.Peer.Addr().Unmap().IsLoopback() {
-				local++
-			}
+// answers at an address, and tells whether that is so in time. A client goes after
+// its last mount has gone from the tree, and then takes leave by the connection.
+func farewell(s *nfs.Server, at netip.AddrPort, limit time.Duration) bool {
+	for end, pause := time.Now().Add(limit), 5*time.Millisecond; time.Now().Before(end); time.Sleep(pause) {
+		pause = min(pause*5/4, time.Second/2)
+		if loopback.HasClient(at) {
+			continue
 		}
-		if local == 0 && !loopback.HasClient(at) {
+		if !slices.ContainsFunc(s.Stats().Conns, func(c nfs.ConnStats) bool { return c.Peer.Addr().Unmap().IsLoopback() }) {
 			return true
 		}
 	}

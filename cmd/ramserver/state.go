@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"ramserver/loopback"
@@ -205,13 +206,18 @@ func (in *instance) sweep(msgs io.Writer) error {
 		return fmt.Errorf("state folder %s: %w", dir, err)
 	}
 	defer unlock()
-	var errs []error
-	for _, other := range in.all(dir) {
-		_, stale, err := other.read(dir)
-		if stale != "" {
-			fmt.Fprintf(msgs, "ramserver: server %q: %s\n", other.name, stale)
+	// All at once: a dead mount takes most of a second.
+	all := in.all(dir)
+	said, errs := make([]string, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	for n, other := range all {
+		wg.Go(func() { _, said[n], errs[n] = other.read(dir) })
+	}
+	wg.Wait()
+	for n, other := range all {
+		if said[n] != "" {
+			fmt.Fprintf(msgs, "ramserver: server %q: %s\n", other.name, said[n])
 		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -10,8 +10,8 @@ case ${1-} in vers=*)
 esac
 failed=0
 
-# step NAME COMMAND...: runs the command, with errexit, and prints one line; if
-# it fails, the end of what it said as well.
+# step NAME COMMAND...: runs the command, with errexit, and prints one line and
+# the figures that it gave; if it fails, the end of what it said as well.
 step() {
 	local name=$1 start=${EPOCHREALTIME/./} rc took
 	shift
@@ -19,7 +19,7 @@ step() {
 	rc=$?
 	took=$((${EPOCHREALTIME/./} - start))
 	if [ $rc -eq 0 ]; then
-		printf 'ok    %4d.%d s  %s\n' $((took / 1000000)) $((took % 1000000 / 100000)) "$name"
+		printf 'ok    %4d.%d s  %s%s\n' $((took / 1000000)) $((took % 1000000 / 100000)) "$name" "$(sed -n 's/^figure: /; /p' /tmp/step.log | tr -d '\n')"
 	else
 		printf 'FAIL  %4d.%d s  %s: exit status %d\n' $((took / 1000000)) $((took % 1000000 / 100000)) "$name" $rc
 		tail -n "${TAIL:-40}" /tmp/step.log | sed 's/^/      | /'
