@@ -187,3 +187,32 @@ func TestSmbclient(t *testing.T) {
 		})
 	}
 }
+
+// TestRpcclient asks what owners and groups are called, as Samba's clients do.
+func TestRpcclient(t *testing.T) {
+	program, err := exec.LookPath("rpcclient")
+	if err != nil {
+		if os.Getenv("STRICT") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("rpcclient is not installed (Debian's smbclient)")
+	}
+	_, addr := newServer(t, nil)
+	_, port, _ := net.SplitHostPort(addr)
+	for _, tt := range []struct{ ask, want string }{
+		{"lookupsids S-1-22-1-1000", `S-1-22-1-1000 Unix User\user (1)`},
+		{"lookupsids S-1-22-1-7", `S-1-22-1-7 Unix User\7 (1)`},
+		{"lookupsids S-1-22-2-7 S-1-1-0 S-1-5-32-544", `S-1-22-2-7 Unix Group\7 (2) S-1-1-0 \Everyone (5) S-1-5-32-544 *unknown*\*unknown* (8)`},
+		{"lookupnames OTHER", "OTHER S-1-22-1-1001 (User: 1)"},
+		{"lookupnames nobody", "result was NT_STATUS_NONE_MAPPED"},
+		{"lsaenumsid", "result was NT_STATUS_RPC_PROCNUM_OUT_OF_RANGE"},
+		{"samlookupnames domain user", "do_cmd: Could not initialise samr. Error was NT_STATUS_OBJECT_NAME_NOT_FOUND"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		out, _ := exec.CommandContext(ctx, program, "127.0.0.1", "-p", port, "-U", "user%pass", "-c", tt.ask).CombinedOutput()
+		cancel()
+		if got := strings.Join(strings.Fields(string(out)), " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.ask, got, tt.want)
+		}
+	}
+}

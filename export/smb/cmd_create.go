@@ -421,7 +421,7 @@ func (k *creating) reply(f *file) wire.Status {
 
 // createPipe opens a pipe of IPC$.
 func (r *request) createPipe(q *wire.CreateRequest) wire.Status {
-	p := openPipe(wire.String(q.Name), rpcHost{name: r.c.s.logons.Name, shares: r.shares})
+	p := openPipe(wire.String(q.Name), rpcHost{name: r.c.s.logons.Name, shares: r.c.shares, users: r.c.users})
 	if p == nil {
 		return wire.StatusNameNotFound
 	}
@@ -435,12 +435,18 @@ func (r *request) createPipe(q *wire.CreateRequest) wire.Status {
 }
 
 // shares lists what the client may use.
-func (r *request) shares() []rpcShare {
+func (c *conn) shares() []rpcShare {
 	var all []rpcShare
-	for _, e := range r.c.s.cfg.Exports.All() {
-		if e.Admit(r.c.peer) {
+	for _, e := range c.s.cfg.Exports.All() {
+		if e.Admit(c.peer) {
 			all = append(all, rpcShare{name: e.Name})
 		}
 	}
 	return append(all, rpcShare{name: ipcShare, remark: "IPC", ipc: true})
+}
+
+// users are those who may log on.
+func (c *conn) users() []User {
+	all, _ := c.s.cfg.Users.All() // without those of a file that cannot be read
+	return all
 }

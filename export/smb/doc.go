@@ -1,5 +1,5 @@
 // Package smb serves the exports over SMB 2.0.2 to 3.1.1 (MS-SMB2): an export is
-// a share of its name, and IPC$ has the pipes that clients ask for lists.
+// a share of its name, and IPC$ has the pipes that clients ask for lists and names.
 //
 // # How a request goes
 //

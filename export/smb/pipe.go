@@ -5,10 +5,13 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf16"
+
+	"ramserver/export/smb/wire"
 )
 
-// Named pipes of IPC$ carry DCE/RPC (C706, MS-RPCE). There are two services, which
-// answer what clients ask before they list or use shares: srvsvc and wkssvc.
+// Named pipes of IPC$ carry DCE/RPC (C706, MS-RPCE). There are three services: srvsvc
+// and wkssvc answer what clients ask before they list or use shares, lsarpc what users
+// are called.
 
 // pipe is an open named pipe. A request is answered when its last part has been
 // written, and the answer kept until it is read. It belongs to the connection's
@@ -53,6 +56,7 @@ func (p *pipe) empty(c *conn) {
 type rpcHost struct {
 	name   string // of the server
 	shares func() []rpcShare
+	users  func() []User
 }
 
 // rpcShare is a share as clients see it in a list.
@@ -69,7 +73,7 @@ type rpcService struct {
 	ops   map[uint16]func(h *rpcHost, in *ndrReader, out *ndrWriter)
 }
 
-var rpcServices = map[string]*rpcService{"srvsvc": srvsvc, "wkssvc": wkssvc}
+var rpcServices = map[string]*rpcService{"srvsvc": srvsvc, "wkssvc": wkssvc, "lsarpc": lsarpc}
 
 // openPipe opens a pipe of IPC$ by its name, without regard to case; nil if there is
 // none.
@@ -361,6 +365,49 @@ func (r *ndrReader) uint32() uint32 {
 	return v
 }
 
+// bytes reads n bytes.
+func (r *ndrReader) bytes(n int) []byte {
+	r.off = (r.off + 3) &^ 3
+	if len(r.b)-r.off < n {
+		r.off, r.bad = len(r.b), true
+		return nil
+	}
+	b := r.b[r.off : r.off+n]
+	r.off += n
+	return b
+}
+
+// maxRefs bounds the pointers of an array.
+const maxRefs = 1000
+
+// refs reads the fixed parts of n elements of an array: so many bytes each, and a
+// pointer. It tells which are not nil.
+func (r *ndrReader) refs(n uint32, skip int) (there []bool) {
+	r.bad = r.bad || n > maxRefs
+	for range n {
+		r.bytes(skip)
+		there = append(there, r.uint32() != 0)
+		if r.bad {
+			return nil
+		}
+	}
+	return there
+}
+
+// sid reads a SID, MS-DTYP section 2.4.2.3.
+func (r *ndrReader) sid() sid {
+	n := r.uint32()
+	if n > 15 {
+		r.bad = true
+		return ""
+	}
+	s, rest, ok := cutSID(r.bytes(8 + 4*int(n)))
+	if !ok || len(rest) > 0 {
+		r.bad = true
+	}
+	return s
+}
+
 // str reads a string of UTF-16 without its final zero.
 func (r *ndrReader) str() string {
 	size, offset, n := r.uint32(), r.uint32(), r.uint32()
@@ -406,12 +453,29 @@ func (w *ndrWriter) ref() {
 	w.uint32(0x20000 + 4*w.refs)
 }
 
-func (w *ndrWriter) str(s string) {
-	u := utf16.Encode([]rune(s + "\x00"))
-	w.uint32(uint32(len(u)))
+// str writes a string with a final zero.
+func (w *ndrWriter) str(s string) { w.chars(s + "\x00") }
+
+// unicode writes the fixed part of RPC_UNICODE_STRING, MS-DTYP section 2.3.10; chars
+// writes what it points to.
+func (w *ndrWriter) unicode(s string) {
+	n := uint32(wire.UTF16Len(s))
+	w.uint32(n | n<<16) // how long it is, and may be
+	w.ref()
+}
+
+func (w *ndrWriter) uint16(v uint16) { w.b = binary.LittleEndian.AppendUint16(w.b, v) }
+
+func (w *ndrWriter) sid(s sid) {
+	w.uint32(uint32(s[1]))
+	w.b = append(w.b, s...)
+}
+
+// chars writes a string of UTF-16.
+func (w *ndrWriter) chars(s string) {
+	n := uint32(wire.UTF16Len(s) / 2)
+	w.uint32(n)
 	w.uint32(0)
-	w.uint32(uint32(len(u)))
-	for _, c := range u {
-		w.b = binary.LittleEndian.AppendUint16(w.b, c)
-	}
+	w.uint32(n)
+	w.b = wire.AppendUTF16(w.b, s)
 }

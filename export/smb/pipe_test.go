@@ -8,10 +8,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"ramserver/export/smb/smbtest"
+	"ramserver/export/smb/wire"
+	"ramserver/memstore"
 )
 
 var testHost = rpcHost{name: "RAM", shares: func() []rpcShare {
 	return []rpcShare{{name: "ramdisk"}, {name: "IPC$", remark: "IPC", ipc: true}}
+}, users: func() []User {
+	return []User{{Name: "Ann", Cred: memstore.Cred{UID: 5, GID: 6}}, {Name: "bob", Cred: memstore.Cred{UID: 5}}}
 }}
 
 // part builds a part of DCE/RPC.
@@ -154,7 +161,25 @@ func TestPipeParts(t *testing.T) {
 }
 
 func TestPipeOperations(t *testing.T) {
-	const name = `03000000 00000000 03000000 6100 6200 0000 0000`
+	const (
+		name   = `03000000 00000000 03000000 6100 6200 0000 0000`
+		policy = `00000000 72616d73 65727665 7220706f 6c696379`
+		null   = `00000000 00000000 00000000 00000000 00000000`
+		// SIDs, as they are behind pointers: users 5 and 7, group 6, everyone, and one of
+		// nobody here.
+		user5  = `02000000 0102 000000000016 01000000 05000000`
+		user7  = `02000000 0102 000000000016 01000000 07000000`
+		group6 = `02000000 0102 000000000016 02000000 06000000`
+		all    = `01000000 0101 000000000001 00000000`
+		other  = `02000000 0102 000000000005 20000000 20020000`
+		// Where the answer goes (nowhere), and where to look.
+		rest = `00000000 00000000 0100 0000 00000000`
+		// "Unix User" and its SID, as the only domain.
+		unixUser = `04000200 01000000 08000200 20000000 01000000 1200 1200 0c000200 10000200
+			09000000 00000000 09000000 55006e0069007800 20005500730065007200 0000 01000000 0101 000000000016 01000000`
+		noDomain = `04000200 00000000 08000200 20000000 00000000`
+		ann, s7  = `03000000 00000000 03000000 41006e006e00 0000`, `01000000 00000000 01000000 3700 0000`
+	)
 	for _, c := range []struct{ pipe, op, args, want string }{
 		{"srvsvc", "1000", `00000000` + name + `01000000`, `01000000 00000000 06090000`},
 		{"srvsvc", "1000", `00000000` + `08000000 00000000 08000000 520041006d006400690073006b000000 00000000`,
@@ -169,6 +194,45 @@ func TestPipeOperations(t *testing.T) {
 		{"srvsvc", "6300", ``, "fault 0200011c"},
 		{"wkssvc", "0000", `00000000 64000000`, `64000000 04000200 f4010000 08000200 0c000200 0a000000 00000000
 			04000000 00000000 04000000 520041004d000000 0a000000 00000000 0a000000 57004f0052004b00470052004f00550050000000 00000000`},
+
+		{"lsarpc", "2c00", `00000000 18000000` + null + `00000000 00000002`, policy + `00000000`},
+		{"lsarpc", "0600", `00000000 18000000` + null + `00000000 00000002`, policy + `00000000`},
+		{"lsarpc", "0000", policy, null + `00000000`},
+		{"lsarpc", "0000", null, null + `080000c0`},
+		{"lsarpc", "0f00", policy + `02000000 01000000 02000000 01000000 01000000` + user5 + user7 + rest,
+			unixUser + `02000000 14000200 02000000 0100 0000 0600 0600 18000200 00000000 0100 0000 0200 0200 1c000200 00000000` + ann + s7 +
+				`02000000 00000000`},
+		{"lsarpc", "3900", policy + `01000000 01000000 01000000 01000000` + user5 + rest + `00000000 02000000`,
+			unixUser + `01000000 14000200 01000000 0100 0000 0600 0600 18000200 00000000 00000000` + ann + `01000000 00000000`},
+		{"lsarpc", "0f00", policy + `01000000 01000000 01000000 01000000` + group6 + rest,
+			`04000200 01000000 08000200 20000000 01000000 1400 1400 0c000200 10000200
+			0a000000 00000000 0a000000 55006e0069007800 2000470072006f0075007000 01000000 0101 000000000016 02000000
+			01000000 14000200 01000000 0200 0000 0200 0200 18000200 00000000 01000000 00000000 01000000 3600 0000 01000000 00000000`},
+		{"lsarpc", "0f00", policy + `02000000 01000000 02000000 01000000 01000000` + all + other + rest,
+			`04000200 01000000 08000200 20000000 01000000 0000 0000 0c000200 10000200 00000000 00000000 00000000 00000000 0100 000000000001
+			02000000 14000200 02000000 0500 0000 1000 1000 18000200 00000000 0800 0000 1800 1800 1c000200 ffffffff
+			08000000 00000000 08000000 45007600650072007900 6f006e006500
+			0c000000 00000000 0c000000 53002d0031002d0035002d00330032002d00350034003400 01000000 07010000`},
+		{"lsarpc", "0f00", policy + `01000000 01000000 01000000 01000000` + other + rest,
+			noDomain + `01000000 0c000200 01000000 0800 0000 1800 1800 10000200 ffffffff
+			0c000000 00000000 0c000000 53002d0031002d0035002d00330032002d00350034003400 00000000 730000c0`},
+		{"lsarpc", "0f00", policy + `00000000 00000000` + rest, noDomain + `00000000 0c000200 00000000 00000000 00000000`},
+		{"lsarpc", "0f00", null + `01000000 01000000 01000000 01000000` + user5 + rest, noDomain + `00000000 0c000200 00000000 00000000 080000c0`},
+		{"lsarpc", "0f00", policy + `01000000 01000000 02000000 01000000` + user5 + rest, "fault f7060000"},
+		{"lsarpc", "0f00", policy + `01000000 01000000 01000000 00000000` + rest, "fault f7060000"},
+		{"lsarpc", "0f00", policy + `01000000 01000000 01000000 01000000 ffffff7f` + rest, "fault f7060000"},
+		{"lsarpc", "0f00", policy + `ffffffff 01000000 ffffffff 01000000` + user5 + rest, "fault f7060000"},
+		{"lsarpc", "0e00", policy + `02000000 02000000 0600 0600 01000000 1600 1600 01000000` +
+			`03000000 00000000 03000000 61004e004e00 0000` + // aNN
+			`0b000000 00000000 0b000000 55006e0069007800 20005500730065007200 5c00 3700 0000` + rest,
+			unixUser + `02000000 14000200 02000000 0100 0000 05000000 00000000 0100 0000 07000000 00000000 02000000 00000000`},
+		{"lsarpc", "3a00", policy + `02000000 02000000 0600 0600 01000000 0200 0200 00000000` + ann + rest + `00000000 02000000`,
+			unixUser + `02000000 14000200 02000000 0100 0000 05000000 00000000 00000000 0800 0000 00000000 ffffffff 00000000 01000000 07010000`},
+		{"lsarpc", "4400", policy + `01000000 01000000 0600 0600 01000000` + ann + rest + `00000000 02000000`,
+			unixUser + `01000000 14000200 01000000 0100 0000 18000200 00000000 00000000` + user5 + `01000000 00000000`},
+		{"lsarpc", "0e00", policy + `e9030000 e9030000` + strings.Repeat(`0600 0600 00000000`, 1001) + rest, "fault f7060000"},
+		{"lsarpc", "2d00", ``, "fault 0200011c"},
+		{"lsarpc", "8200", ``, "fault 0200011c"},
 	} {
 		p := openPipe(c.pipe, testHost)
 		bind := unhex(srvsvcBind)
@@ -212,16 +276,58 @@ func TestPipeErrors(t *testing.T) {
 	}
 }
 
+// A pipe goes on after its connection was idle, and others have got its memory.
+func TestPipeIdle(t *testing.T) {
+	s, addr := newServer(t, nil)
+	dial := func(share string) *smbtest.Client {
+		c, err := smbtest.Dial(t.Context(), addr, smbtest.Options{User: "user", Password: "pass", Share: share})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	p := open(t, dial(ipcShare), "srvsvc")
+	other := dial("share")
+	s.sweepAt(0)
+	s.sweepAt(time.Minute)
+	eventually(t, "all are idle", func() bool { return s.works.Free() == s.half })
+	open(t, other, "f")
+	call := func(b []byte) []byte {
+		t.Helper()
+		b, err := p.Ioctl(wire.FsctlPipeTransceive, b, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	call(part(rpcBind, 3, 1, unhex(srvsvcBind)))
+	other.Close()
+	eventually(t, "the other has ended", func() bool { return s.count() == 1 })
+	if b := call(part(rpcRequest, 3, 7, unhex(`00000000 0000 0f00 00000000 01000000 01000000 04000200 00000000 00000000 ffffffff 00000000`))); !bytes.Contains(b, []byte("s\x00h\x00a\x00r\x00e\x00")) {
+		t.Errorf("shares: %x", b)
+	}
+}
+
 func FuzzPipe(f *testing.F) {
 	f.Add(part(rpcBind, 3, 1, unhex(srvsvcBind)))
 	f.Add(part(rpcRequest, 3, 2, unhex("00000000 0000 1500 00000000 64000000")))
 	f.Add(part(rpcRequest, 3, 7, unhex(`00000000 0000 0f00 00000000 01000000 01000000 04000200 00000000 00000000 ffffffff 00000000`)))
+	f.Add(part(rpcRequest, 3, 7, unhex(`00000000 0000 0f00 00000000 72616d73 65727665 7220706f 6c696379
+		01000000 01000000 01000000 01000000 02000000 0102 000000000016 01000000 05000000`)))
+	f.Add(part(rpcRequest, 3, 7, unhex(`00000000 0000 4400 00000000 72616d73 65727665 7220706f 6c696379
+		01000000 01000000 0600 0600 01000000 03000000 00000000 03000000 41006e006e00 0000`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := openPipe("srvsvc", testHost)
-		p.write(part(rpcBind, 3, 1, unhex(srvsvcBind)))
-		p.write(b)
-		for len(p.answers) > 0 {
-			p.read(100)
+		for name, service := range rpcServices {
+			p := openPipe(name, testHost)
+			bind := unhex(srvsvcBind)
+			copy(bind[16:], service.uuid)
+			bind[32] = byte(service.major)
+			p.write(part(rpcBind, 3, 1, bind))
+			p.write(b)
+			for len(p.answers) > 0 {
+				p.read(100)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package smb
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"ramserver/memstore"
 )
@@ -82,6 +83,16 @@ func makeSID(authority uint8, subs ...uint32) sid {
 		b = binary.LittleEndian.AppendUint32(b, s)
 	}
 	return sid(b)
+}
+
+// String is S-1-AUTHORITY-SUBS, MS-DTYP section 2.4.2.1.
+func (s sid) String() string {
+	b := []byte(s)
+	text := fmt.Sprintf("S-1-%d", binary.BigEndian.Uint64(append([]byte{0, 0}, b[2:8]...)))
+	for at := 8; at < len(b); at += 4 {
+		text += fmt.Sprintf("-%d", binary.LittleEndian.Uint32(b[at:]))
+	}
+	return text
 }
 
 var (
