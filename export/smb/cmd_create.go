@@ -398,6 +398,9 @@ func (k *creating) undo() {
 func (k *creating) reply(f *file) wire.Status {
 	r := k.r
 	info := r.fileInfo(f, &k.attr)
+	if k.quota {
+		info.Times, info.Attributes = wire.FileTimes{}, info.Attributes|wire.AttrHidden|wire.AttrSystem|wire.AttrArchive
+	}
 	p := wire.CreateReply{
 		Action: k.action, Times: info.Times, Allocation: info.Allocation, Size: info.Size, Attributes: info.Attributes,
 		ID: wire.FileID{Persistent: f.id, Volatile: f.id},

@@ -65,7 +65,12 @@ func (r *request) queryDirectory() wire.Status {
 	return wire.StatusOK
 }
 
+// newListing begins a listing. A pattern may be twice as long as a name, and no
+// longer, so that it costs little to keep and to compare.
 func newListing(pattern []byte) (l listing, ok bool) {
+	if len(pattern) > 4*memstore.MaxName {
+		return l, false
+	}
 	name := wire.String(pattern)
 	wild := false
 	for _, c := range name {

@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"strings"
 	"testing"
 
 	"ramserver/export/smb/wire"
@@ -33,7 +34,7 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%q fits %q: %v", tt.name, tt.pattern, got)
 		}
 	}
-	for _, bad := range []string{"", `a\b`, "a/b"} {
+	for _, bad := range []string{"", `a\b`, "a/b", strings.Repeat("*", 511)} {
 		if _, ok := newListing(wire.AppendUTF16(nil, bad)); ok {
 			t.Errorf("%q is a pattern", bad)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
 
 	"ramserver/export/smb/smbtest"
 	"ramserver/export/smb/wire"
@@ -197,6 +198,67 @@ func TestQueryInfo(t *testing.T) {
 }
 
 // A link that takes the place of another file: others see either.
+// A write shows in the times at once, and only then: MS-FSA section 2.1.4.17. Tests of
+// Samba before 4.23 want it to show later, as Windows had it before 2019.
+func TestWriteTimes(t *testing.T) {
+	_, _, c := rig(t)
+	f := open(t, c, "f")
+	written := func() uint64 {
+		t.Helper()
+		b, err := f.Info(wire.FileBasic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return le.Uint64(b[16:])
+	}
+	write := func() error { _, err := f.Write(0, []byte("x")); return err }
+	set := func(f *smbtest.File, class uint8, b []byte) func() error {
+		return func() error { return f.SetInfo(class, b) }
+	}
+	basic := func(times ...uint64) []byte { return append(numbers(times...), make([]byte, 8)...) }
+	const someTime = 130_000_000_000_000_000
+	for _, tt := range []struct {
+		name string
+		do   func() error
+		show bool
+	}{
+		{"written", write, true},
+		{"written again", write, true},
+		{"flushed", func() error {
+			_, err := c.Do(wire.CommandFlush, 0, append([]byte{24, 0, 0, 0, 0, 0, 0, 0}, f.ID.Append(nil)...))
+			return err
+		}, false},
+		{"no time is set", set(f, wire.FileBasic, basic(0, 0, 0, 0)), false},
+		{"the time of creation is set", set(f, wire.FileBasic, basic(someTime, 0, 0, 0)), false},
+		{"the time of access is set", set(f, wire.FileBasic, basic(0, someTime, 0, 0)), false},
+		{"the time of change is set", set(f, wire.FileBasic, basic(0, 0, 0, someTime)), false},
+		{"cut to the length that it has", set(f, wire.FileEndOfFile, numbers(1)), true},
+		{"written, and the time set by another open", func() error {
+			if err := write(); err != nil {
+				return err
+			}
+			other := open(t, c, "f")
+			if err := other.SetInfo(wire.FileBasic, basic(0, 0, someTime, 0)); err != nil {
+				return err
+			}
+			return other.Close()
+		}, true},
+	} {
+		before := written()
+		time.Sleep(time.Millisecond)
+		if err := tt.do(); err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if after := written(); (after != before) != tt.show {
+			t.Errorf("%s: the time of the last write was %d and is %d", tt.name, before, after)
+		}
+	}
+	f.Close()
+	if f = open(t, c, "f"); written() != someTime {
+		t.Errorf("closed: the time is not the one that was set last, %d", written())
+	}
+}
+
 func TestLinkReplaces(t *testing.T) {
 	_, root, c := rig(t)
 	f, g := open(t, c, "f"), open(t, c, "g")

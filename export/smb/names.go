@@ -95,16 +95,21 @@ type path struct {
 	written string          // name as the client wrote it
 	inode   *memstore.Inode // nil: there is none of that name
 	stream  string          // of the inode; "" is the file itself
+	quota   bool            // it is called as the file of quotas
 	data    bool            // that it is data is said, which a directory has none of
 }
+
+// quotaFile is where clients ask for the quotas of a share. There are none, which they
+// hear when they ask: it is the root by another name.
+const quotaFile = `$Extend\$Quota:$Q:$INDEX_ALLOCATION`
 
 // find finds what a path stands for, from the share's root. A symlink on the way
 // is for the client to follow: then errorData says where it leads.
 func (r *request) find(raw []byte) (p path, status wire.Status) {
 	text := wire.String(raw)
 	root := r.t.exp.Root
-	if text == "" {
-		return path{inode: root}, wire.StatusOK
+	if text == "" || strings.EqualFold(text, quotaFile) {
+		return path{inode: root, quota: text != ""}, wire.StatusOK
 	}
 	if text[0] == '\\' {
 		return p, wire.StatusInvalidParameter

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+	"time"
 
+	"ramserver/export/smb/smbtest"
 	"ramserver/export/smb/wire"
 )
 
@@ -410,6 +412,37 @@ func TestAgain(t *testing.T) {
 	if r := d.connect("share"); r.Status != wire.StatusUserSessionDeleted {
 		t.Errorf("as another, then: %v", r.Status)
 	}
+}
+
+// Two who log on at once, each in place of the other, do not wait for each other.
+func TestReplaceEachOther(t *testing.T) {
+	s, addr := newServer(t, nil)
+	for range 200 {
+		var two [2]*client
+		var tokens [2][]byte
+		for i := range two {
+			c := dial(t, addr)
+			c.negotiate()
+			r := c.do(wire.CommandSessionSetup, setupBody(smbtest.Hello(), 0, 1, 0))
+			c.sessionID = r.SessionID
+			token, _, err := smbtest.Answer(r.body[8:], "user", "pass")
+			if err != nil {
+				t.Fatal(err)
+			}
+			two[i], tokens[i] = c, token
+		}
+		for i, c := range two {
+			c.nc.SetDeadline(time.Now().Add(20 * time.Second))
+			c.send(c.message(wire.CommandSessionSetup, setupBody(tokens[i], 0, 1, two[1-i].sessionID)))
+		}
+		for _, c := range two {
+			if r := c.one(); r.Status != wire.StatusOK && r.Status != wire.StatusUserSessionDeleted {
+				t.Fatalf("%v", r.Status)
+			}
+			c.nc.Close()
+		}
+	}
+	eventually(t, "all have ended", func() bool { return s.count() == 0 })
 }
 
 func TestTrees(t *testing.T) {

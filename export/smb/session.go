@@ -136,7 +136,9 @@ func (r *request) sessionSetup() wire.Status {
 			return wire.StatusInternalError
 		}
 		if q.PreviousSessionID != 0 {
-			c.s.replace(q.PreviousSessionID, s, u.Name)
+			if c.s.replace(q.PreviousSessionID, s, u.Name); s.ended.Load() {
+				return wire.StatusUserSessionDeleted
+			}
 		}
 	} else if !strings.EqualFold(s.user, u.Name) {
 		// A session stays its user's.
@@ -219,7 +221,8 @@ func (r *request) logonFailed(err error) wire.Status {
 }
 
 // replace ends a session that the user had on a connection that was lost, which
-// may not have been noticed yet.
+// may not have been noticed yet. Called with by.mu held, which it lets go of
+// meanwhile: the other may be about to replace by.
 func (s *Server) replace(id uint64, by *session, user string) {
 	s.mu.Lock()
 	old := s.sessions[id]
@@ -227,6 +230,8 @@ func (s *Server) replace(id uint64, by *session, user string) {
 	if old == nil || old == by {
 		return
 	}
+	by.mu.Unlock()
+	defer by.mu.Lock()
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	if strings.EqualFold(old.user, user) {

@@ -124,6 +124,29 @@ func TestUnknown(t *testing.T) {
 			t.Fatalf("create context %d is answered by %d bytes", k, n)
 		}
 	}
+	expect(wire.StatusNotSupported, c.do(wire.CommandQueryInfo, queryBody(c.openDir(quotaFile), wire.InfoQuota, 0)), "quotas")
+	if r := c.connect(ipcShare); r.Status != wire.StatusOK {
+		t.Fatal(r.Status)
+	}
+	expect(wire.StatusNameNotFound, c.do(wire.CommandCreate, createBody("winreg")), "another pipe")
+	pipe := c.create("srvsvc")
+	for class := range 256 {
+		class := byte(class)
+		if class != wire.FileStandard {
+			expect(wire.StatusInvalidParameter, c.do(wire.CommandQueryInfo, queryBody(pipe, wire.InfoFile, class)), "query class %d of a pipe", class)
+		}
+		if class != wire.FilePipe {
+			expect(wire.StatusInvalidParameter, c.do(wire.CommandSetInfo, setBody(pipe, wire.InfoFile, class, make([]byte, 64))), "set class %d of a pipe", class)
+		}
+		if class != wire.InfoFile {
+			expect(wire.StatusInvalidParameter, c.do(wire.CommandQueryInfo, queryBody(pipe, class, wire.FileStandard)), "query type %d of a pipe", class)
+		}
+		expect(wire.StatusInvalidDeviceRequest, c.do(wire.CommandQueryDirectory, listBody(pipe, class)), "list class %d of a pipe", class)
+		if code := 0x00110000 | uint32(class)<<2; fsctls[code].run == nil {
+			expect(wire.StatusInvalidDeviceRequest, c.do(wire.CommandIoctl, controlBody(pipe, code, make([]byte, 32))), "control %#x of a pipe", code)
+		}
+	}
+	expect(wire.StatusInvalidParameter, c.do(wire.CommandChangeNotify, notifyBody(pipe, 1, false, 1000)), "watch a pipe")
 	for command := commandCount; command < 1<<16; command += 256 {
 		expect(wire.StatusInvalidParameter, c.do(wire.Command(command), echoBody), "command %d", command)
 	}
