@@ -15,6 +15,10 @@ const eaPrefix = "user."
 // maxEA is how many bytes of a value can be told; the store has one more.
 const maxEA = 1<<16 - 1
 
+// maxEAList is how many bytes a list of attributes or of names has at most: one value
+// has almost half of it.
+const maxEAList = 2 * smallIO
+
 // isEA tells whether an extended attribute of the store is one to clients.
 func isEA(xattr string) bool { return strings.HasPrefix(xattr, eaPrefix) }
 
@@ -37,6 +41,9 @@ func (r *request) findEA(i *memstore.Inode, name string) (string, error) {
 func (r *request) setEAs(i *memstore.Inode, b []byte) wire.Status {
 	if tagOf(i.Type()) != 0 {
 		return wire.StatusEANotSupported
+	}
+	if len(b) > maxEAList {
+		return wire.StatusEATooLarge
 	}
 	list, status := parseEAs(b)
 	c := r.server()
@@ -107,6 +114,9 @@ const (
 // queryEAs lists extended attributes, those that are asked for or, in several
 // queries, all: MS-SMB2 section 3.3.5.20.1 and MS-FSCC section 2.4.15.
 func (r *request) queryEAs(f *file, q *wire.QueryInfoRequest) wire.Status {
+	if len(q.Input) > maxEAList {
+		return wire.StatusInvalidParameter
+	}
 	asked, ok := eaNames(q.Input)
 	if !ok {
 		return wire.StatusInvalidParameter
@@ -133,7 +143,7 @@ func (r *request) queryEAs(f *file, q *wire.QueryInfoRequest) wire.Status {
 		}
 		list = list[f.nextEA:]
 	}
-	room := min(int(q.MaxOut), 2*smallIO) // a value has almost one
+	room := min(int(q.MaxOut), maxEAList)
 	if !r.grow(wire.BufferSize + room) {
 		return wire.StatusInsufficientResources
 	}

@@ -191,6 +191,16 @@ func TestEALimits(t *testing.T) {
 	if _, err := f.Query(wire.QueryInfoRequest{Type: wire.InfoFile, Class: wire.FileFullEA, Input: askEAs("a"), MaxOut: 1 << 17}); err != wire.StatusEATooLarge {
 		t.Errorf("asked for: %v", err)
 	}
+	many := make([]string, 2*(maxEAList/12+1)) // each takes 12 bytes
+	for n := range many {
+		many[n] = "b"
+	}
+	if err := f.SetInfo(wire.FileFullEA, eaList(many...)); err != wire.StatusEATooLarge {
+		t.Errorf("too long a list: %v", err)
+	}
+	if _, err := f.Query(wire.QueryInfoRequest{Type: wire.InfoFile, Class: wire.FileFullEA, Input: askEAs(append(many, many...)...), MaxOut: 1 << 17}); err != wire.StatusInvalidParameter {
+		t.Errorf("too long a question: %v", err)
+	}
 	var full error
 	for n := 0; n < 32 && full == nil; n++ {
 		full = f.SetInfo(wire.FileFullEA, eaList(fmt.Sprint("n", n), large))

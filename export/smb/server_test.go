@@ -469,6 +469,14 @@ func TestTrees(t *testing.T) {
 	if r := c.do(wire.CommandTreeDisconnect, echoBody); r.Status != wire.StatusNetworkNameDeleted {
 		t.Errorf("a tree that is none: %v", r.Status)
 	}
+	n := 0
+	status := wire.StatusOK
+	for ; n <= maxTrees && status == wire.StatusOK; n++ {
+		status = c.connect("share").Status
+	}
+	if status != wire.StatusInsufficientResources {
+		t.Errorf("%d trees: %v", n, status)
+	}
 }
 
 func TestCompound(t *testing.T) {

@@ -49,7 +49,7 @@ type session struct {
 const (
 	maxSessions   = 1024
 	firstSessions = 16      // before anybody has logged on
-	maxTrees      = 4096    // of a session
+	maxTrees      = 256     // of a session
 	maxOpen       = 1 << 17 // of a connection
 	maxOpenAll    = 1 << 20
 )
