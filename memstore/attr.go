@@ -42,6 +42,7 @@ type Attr struct {
 	Used         int64  // bytes of memory that the data takes
 	Atime, Mtime int64
 	Ctime, Btime int64
+	Shown        int64 // Ctime, or when local processes may have changed data later than that without the store
 	Nlink        uint32
 	UID, GID     uint32
 	Major, Minor uint32 // of TypeBlock and TypeChar
@@ -55,7 +56,7 @@ type Attr struct {
 // before a change (wcc_attr, RFC 1813 section 2.6; change_info4).
 type Before struct {
 	Size         int64
-	Mtime, Ctime int64
+	Mtime, Ctime int64 // Ctime is Attr.Shown
 	Change       uint64
 }
 

@@ -42,6 +42,15 @@ func (i *Inode) loose() bool {
 	return b != nil && b.loose
 }
 
+// shown is the change time to those who tell by it whether data has changed: not
+// before a local process may have changed it last. Called with i.mu held.
+func (i *Inode) shown() int64 {
+	if i.x == nil {
+		return i.ctime
+	}
+	return max(i.ctime, i.x.loosened)
+}
+
 // Loose tells whether a local process may be changing the file without the store.
 func (i *Inode) Loose() bool {
 	i.mu.RLock()
@@ -85,6 +94,7 @@ func (i *Inode) sync() {
 	if b.loose {
 		// Stores to a page that is mapped already move no time.
 		i.change++
+		i.x.loosened = max(now(), i.x.loosened+1)
 	}
 	if b.opens == 0 && b.away == 0 && b.file.alone() {
 		b.held, b.loose = false, false

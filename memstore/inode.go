@@ -71,8 +71,9 @@ type extra struct {
 
 	broken int64 // when a break of a lease was over last, ns
 
-	backed *backed // where the bytes are, if not in pages
-	cached int     // opens by which the mount's kernel caches data
+	backed   *backed // where the bytes are, if not in pages
+	loosened int64   // when a local process may have changed the file last without the store, ns
+	cached   int     // opens by which the mount's kernel caches data
 }
 
 // newInode makes an inode that no directory names yet; nlink is 0.
@@ -179,7 +180,7 @@ func (i *Inode) attr() Attr {
 	a := Attr{
 		Ino: uint64(i.ino), Gen: i.gen, Change: i.change,
 		Size: i.size, Used: i.data.Bytes(),
-		Atime: i.atime.Load(), Mtime: i.mtime, Ctime: i.ctime, Btime: i.btime,
+		Atime: i.atime.Load(), Mtime: i.mtime, Ctime: i.ctime, Shown: i.shown(), Btime: i.btime,
 		Nlink: i.nlink, UID: i.uid, GID: i.gid,
 		Mode: i.mode, DOS: i.dos, Type: i.typ,
 	}
@@ -198,7 +199,7 @@ func (i *Inode) attr() Attr {
 }
 
 func (i *Inode) before() Before {
-	b := Before{Size: i.size, Mtime: i.mtime, Ctime: i.ctime, Change: i.change}
+	b := Before{Size: i.size, Mtime: i.mtime, Ctime: i.shown(), Change: i.change}
 	if i.dir != nil {
 		b.Size = i.dir.bytes()
 	}
@@ -284,7 +285,7 @@ func (i *Inode) SetAttr(c *Caller, o *Open, a *SetAttr) (Changed, error) {
 // setAttr makes the change at time t. Called with i.mu held for writing. The
 // pages that it returns are released after the unlock.
 func (i *Inode) setAttr(c *Caller, o *Open, a *SetAttr, t int64) (cut extent.Map, err error) {
-	if a.Mask&SetGuard != 0 && i.ctime != a.GuardCtime {
+	if a.Mask&SetGuard != 0 && (a.GuardCtime < i.ctime || a.GuardCtime > i.shown()) {
 		return cut, ErrNotSync
 	}
 	if a.Mask&^(SetGuard|SetLocked) == 0 {

@@ -18,7 +18,8 @@ var wireType = [...]nfs3.Type{
 }
 
 // setFattr converts attributes to the wire's. fsid is the store's id: it tells
-// clients where inode numbers are unique.
+// clients where inode numbers are unique. By the change time Linux' client tells
+// whether what it has of a file is the newest.
 func setFattr(w *nfs3.Fattr, a *memstore.Attr, fsid uint64) {
 	*w = nfs3.Fattr{
 		Type: wireType[a.Type], Mode: uint32(a.Mode), Nlink: a.Nlink,
@@ -26,7 +27,7 @@ func setFattr(w *nfs3.Fattr, a *memstore.Attr, fsid uint64) {
 		Size: uint64(a.Size), Used: uint64(a.Used),
 		Major: a.Major, Minor: a.Minor,
 		FSID: fsid, FileID: a.Ino,
-		Atime: wireTime(a.Atime), Mtime: wireTime(a.Mtime), Ctime: wireTime(a.Ctime),
+		Atime: wireTime(a.Atime), Mtime: wireTime(a.Mtime), Ctime: wireTime(a.Shown),
 	}
 }
 

@@ -13,8 +13,14 @@ type content struct {
 	mode  uint32
 	nlink uint64
 
-	change  uint64 // counter that somebody saw
-	changed bool   // since then
+	version int // grows with each change
+	seen    map[Side]seen
+}
+
+// seen is what a side had for the change counter of a version.
+type seen struct {
+	version int
+	change  uint64
 }
 
 // model is what the folder must be.
@@ -82,7 +88,7 @@ func (m model) apply(c Call, windows bool) string {
 		return ""
 	case "create":
 		if f == nil {
-			f = &content{mode: 0o644, nlink: 1}
+			f = &content{mode: 0o644, nlink: 1, seen: map[Side]seen{}}
 			m[c.Name] = f
 		}
 		f.data = slices.Clone(c.Data)
@@ -120,7 +126,7 @@ func (m model) apply(c Call, windows bool) string {
 	case "remove":
 		m.gone(c.Name)
 	}
-	f.changed = true
+	f.version++
 	return ""
 }
 
@@ -132,7 +138,7 @@ func (f *content) resize(n int) {
 func (m model) gone(name string) {
 	if f := m[name]; f != nil {
 		f.nlink--
-		f.changed = true
+		f.version++
 		delete(m, name)
 	}
 }
@@ -155,10 +161,12 @@ func (m model) check(s Side, names ...string) error {
 			return fmt.Errorf("%s: size, mode and links are %d, %o, %d, want %d, %o, %d", name, a.Size, a.Mode, a.Nlink, len(f.data), f.mode, f.nlink)
 		case !bytes.Equal(a.Data, f.data):
 			return fmt.Errorf("%s: %s", name, Differ(a.Data, f.data))
-		case a.Change != 0 && (a.Change < f.change || a.Change == f.change && f.changed):
-			return fmt.Errorf("%s: change counter %d after a change, was %d before", name, a.Change, f.change)
 		case a.Change != 0:
-			f.change, f.changed = a.Change, false
+			was := f.seen[s]
+			if a.Change < was.change || a.Change == was.change && f.version > was.version {
+				return fmt.Errorf("%s: change counter %d after a change, was %d before", name, a.Change, was.change)
+			}
+			f.seen[s] = seen{f.version, a.Change}
 		}
 	}
 	var want []string

@@ -37,7 +37,7 @@ type Answer struct {
 	Size   int64
 	Mode   uint32
 	Nlink  uint64
-	Change uint64 // the change counter, 0 if the side knows none
+	Change uint64 // by which a client tells whether a file has changed, 0 if the side knows none
 }
 
 // What errors mean to all sides.

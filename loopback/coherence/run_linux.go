@@ -102,7 +102,7 @@ func (o *Options) run(steps []step) (at int, err error) {
 			to = ""
 		}
 		for _, p := range o.Parties {
-			if err := m.check(p, s.Name, to, s.other); err != nil {
+			if err := m.check(p.Side, s.Name, to, s.other); err != nil {
 				return at, fmt.Errorf("seen by %s: %w", p.Name, err)
 			}
 		}

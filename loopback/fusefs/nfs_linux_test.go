@@ -75,6 +75,7 @@ func (n *nfsClient) Do(c coherence.Call) (a coherence.Answer) {
 		fh = bytes.Clone(found.FH)
 		at, err := n.GetAttr(fh)
 		size, a.Mode, a.Nlink = at.Size, at.Mode, uint64(at.Nlink)
+		a.Change = uint64(at.Ctime.Sec)*1e9 + uint64(at.Ctime.Nsec)
 		return err
 	}()
 	if err != nil {

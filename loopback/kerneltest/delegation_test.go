@@ -4,7 +4,6 @@ package kerneltest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,10 +26,7 @@ func TestDelegations(t *testing.T) {
 	t.Run("holders", func(t *testing.T) {
 		n := newNetwork(t)
 		disk := filepath.Join(t.TempDir(), "disk")
-		// In the test's mount namespace, not one of its own.
-		n.start("ramserver: ready", append([]string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", os.Getpid()),
-			ramserver, "mount", disk, "--foreground", "--via", "fuse", "--size", "64M", "--listen", address, "--allow", "10.77.0.0/24",
-			"--squash", "none", "--state-dir", filepath.Join(t.TempDir(), "state")}, n.smb()...)...)
+		n.mount(disk, n.smb()...)
 		in := n.folder("holders")
 		var both sync.WaitGroup
 		both.Go(func() { n.guestNumber(1, 5*time.Minute, "delegations.sh", "hold", in) })

@@ -54,6 +54,7 @@ func run(m *testing.M) (code int, err error) {
 	for _, args := range [][]string{
 		{"go", "build", "-o", ramserver, "ramserver/cmd/ramserver"},
 		{"go", "test", "-c", "-o", filepath.Join(stage, "posixtest.test"), "ramserver/loopback/posixtest"},
+		{"go", "test", "-c", "-o", filepath.Join(stage, "coherence.test"), "ramserver/loopback/coherence"},
 	} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -166,6 +167,15 @@ func (n *network) start(ready string, args ...string) {
 func (n *network) serve(args ...string) {
 	n.Helper()
 	n.start("ramserver: ready", append([]string{ramserver, "serve", "--listen", address, "--allow", "10.77.0.0/24",
+		"--squash", "none", "--state-dir", filepath.Join(n.TempDir(), "state")}, args...)...)
+}
+
+// mount is serve with a mount by FUSE too, in the test's mount namespace, not one of
+// its own.
+func (n *network) mount(disk string, args ...string) {
+	n.Helper()
+	n.start("ramserver: ready", append([]string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", os.Getpid()),
+		ramserver, "mount", disk, "--foreground", "--via", "fuse", "--size", "64M", "--listen", address, "--allow", "10.77.0.0/24",
 		"--squash", "none", "--state-dir", filepath.Join(n.TempDir(), "state")}, args...)...)
 }
 
