@@ -62,7 +62,7 @@ kernel-all: ## the same with the long runs, about an hour
 	KERNEL_ALL=1 go test -tags kernel -count=1 -timeout 3h -parallel 2 -v ./loopback/kerneltest
 	KERNEL_ALL=1 go test -count=1 -timeout 30m -run TortureBeside -v ./export/smb
 	KERNEL_ALL=1 go test -count=1 -timeout 30m -run KilledUnderLoad -v ./cmd/ramserver
-	KERNEL_ALL=1 FUSEFS_TEST_TIME=60s go test -tags kernel -count=1 -timeout 1h -run 'Real|FsxLong|BothSides|TestCoherence' -v ./loopback/fusefs
+	KERNEL_ALL=1 FUSEFS_TEST_TIME=60s go test -tags kernel -count=1 -timeout 1h -run 'Real|FsxLong|BothSides|TestCoherence|OneCopy' -v ./loopback/fusefs
 
 bench: ## the NFS engine beside others on loopback (BENCHFLAGS=-h lists flags), and the store
 	go run ./export/nfs/bench $(BENCHFLAGS)

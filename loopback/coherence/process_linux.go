@@ -210,6 +210,14 @@ func (w *worker) do(c Call) (a Answer, err error) {
 		err = unix.Stat(at, &st)
 	case "read":
 		a.Data, err = os.ReadFile(at)
+	case "cached":
+		err = w.with(at, os.O_RDONLY, "", func(f *os.File) error {
+			var all unix.CachestatRange
+			var st unix.Cachestat_t
+			err := unix.Cachestat(uint(f.Fd()), &all, &st, 0)
+			a.Size = int64(st.Cache) * int64(os.Getpagesize())
+			return err
+		})
 	case "see":
 		return w.see(at)
 	default:

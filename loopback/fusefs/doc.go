@@ -24,15 +24,22 @@
 // when the kernel writes it back: by msync, munmap, fsync, close, or when
 // somebody else changes the file.
 //
+// So what is read through the cache is in memory twice: in the store, and in the
+// kernel's cache, which the kernel drops as that of any file when memory is short,
+// and when the file changes. It is not dropped sooner: reads would be requests then,
+// and mappings need it.
+//
 // # Passthrough
 //
 // As root with Linux 6.9 or later the kernel reads, writes and maps a large file,
 // or one that is open to read and write, without a request: its bytes are in a
 // tmpfs of the store's, which the kernel is given as the file's backing (see
-// memstore, Local.Use). Such a file is in memory once. The kernel keeps no
-// attributes of it while a process may change it by a mapping. It does not have a
-// file passed through and cached at the same time: a file that is small and open
-// for reading stays cached when somebody else opens it to read and write.
+// memstore, Local.Use). Such a file is in memory once. One that others have
+// written moves there when it is opened, for which the store needs as much free
+// again for a moment; else it is cached. The kernel keeps no attributes of it
+// while a process may change it by a mapping. It does not have a file passed
+// through and cached at the same time: a file that is small and open for reading
+// stays cached when somebody else opens it to read and write.
 //
 // # Locks
 //

@@ -21,6 +21,11 @@ func newMount(t testing.TB) (string, *memstore.Store, *fusefs.Mount) {
 
 func newMountWith(t testing.TB, o fusefs.Options) (string, *memstore.Store, *fusefs.Mount) {
 	t.Helper()
+	return newMountSized(t, 1<<30, o)
+}
+
+func newMountSized(t testing.TB, size int64, o fusefs.Options) (string, *memstore.Store, *fusefs.Mount) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: mounts nothing")
 	}
@@ -33,7 +38,7 @@ func newMountWith(t testing.TB, o fusefs.Options) (string, *memstore.Store, *fus
 	} else {
 		unix.Close(fd)
 	}
-	store, err := memstore.New(memstore.Config{Name: t.Name(), Size: 1 << 30})
+	store, err := memstore.New(memstore.Config{Name: t.Name(), Size: size})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,15 @@
 package kerneltest
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
+
+var treeFiles = flag.String("tree", "60000", "files of TestTree's tree")
 
 // TestTree prints how long tar, cp -a and rm -rf take on a large source tree. The
 // same on other mounts is in loopback/fusefs/bench.
@@ -26,7 +29,7 @@ func TestTree(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			n := newNetwork(t)
 			n.serve("--size", "6G")
-			n.guest(30*time.Minute, "tree.sh", "vers="+version)
+			n.guest(30*time.Minute, "tree.sh", "vers="+version, *treeFiles)
 		})
 	}
 }
