@@ -56,7 +56,8 @@
 // What is cloned from or to it is copied. While a process may write to it without
 // the store it is loose: what the store knows of its size and times is brought up
 // to date under its lock when anybody asks, its change counter grows each time,
-// and nobody gets a lease on it. Such writes heed no mandatory lock.
+// as does the change time of those who have only that (Attr.Shown), and nobody gets
+// a lease on it. Such writes heed no mandatory lock.
 //
 // The tmpfs is as large as the store's limit without what else is used, so that
 // it is one limit: who needs memory for pages takes it from the tmpfs's size, and
