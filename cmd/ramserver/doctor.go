@@ -137,7 +137,7 @@ func checkPorts() []finding {
 	}{
 		{111, "portmapper", "clients then need port numbers, as the printed commands have; macOS and Linux can, Windows cannot"},
 		{2049, "NFS", "stop who has it (systemctl stop nfs-server), or give --nfs-port"},
-		{smbPort, "SMB", "Windows' own file server or Samba has it; serve takes port 1445 then, which clients have to be told, and Windows before 11 24H2 cannot be"},
+		{smbPort, "SMB", "Windows' own file server and Samba use it; serve takes port 1445 then, which clients have to be told, and Windows before 11 24H2 cannot be"},
 		{otherSMBPort, "SMB where port 445 is taken", "give --smb-port"},
 	} {
 		f := finding{Name: fmt.Sprintf("port %d", p.port), State: stateOK, Found: p.what + ": free"}

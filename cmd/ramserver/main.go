@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -73,18 +74,46 @@ What it holds is lost when it ends: after a restart the store is empty.`,
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
-			in.named = cmd.Flags().Changed("name")
-			if in.stateDir == "" {
-				return nil
-			}
-			// A server in the background leaves the current folder.
-			var err error
-			in.stateDir, err = filepath.Abs(in.stateDir)
-			return err
+			return in.settle(cmd)
 		},
 	}
 	cmd.PersistentFlags().StringVar(&in.name, "name", "default", "`name` of the server, if several run; that of a mount is made from its folder")
 	cmd.PersistentFlags().StringVar(&in.stateDir, "state-dir", "", "`folder` of control sockets (default /run/ramserver for root, $XDG_RUNTIME_DIR/ramserver for others)")
 	cmd.AddCommand(newMount(&in), newUmount(&in), newServe(&in), newStatus(&in), newStop(&in), newService(&in), newDoctor(), newUser(), newVersion(), newStandIn())
+	cmd.InitDefaultCompletionCmd()
+	cmd.SetFlagErrorFunc(flagError)
+	for _, c := range cmd.Commands() {
+		if c.HasSubCommands() && !c.Runnable() {
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that Args are checked
+		}
+	}
 	return cmd
+}
+
+// settle takes note of which server the command line, the environment and the file
+// of settings name.
+func (in *instance) settle(cmd *cobra.Command) (err error) {
+	in.named = cmd.Flags().Changed("name")
+	if in.stateDir != "" {
+		// A server in the background leaves the current folder.
+		in.stateDir, err = filepath.Abs(in.stateDir)
+	}
+	return err
+}
+
+// flagError is a mistake in the flags of a command, with what to do.
+func flagError(cmd *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("--%s %w", bad.GetFlag().Name, valueError(bad.GetFlag(), bad.GetValue(), bad.Unwrap()))
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// oneFolder is the arguments of a command that wants one.
+func oneFolder(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("%s: want one folder, as %s /ramdisk", cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
 }

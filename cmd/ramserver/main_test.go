@@ -172,16 +172,19 @@ func TestMistakes(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"--nfs-port " + port, "NFS port " + port + " of 127.0.0.1 is in use"},
 		{"--nfs-port 0 --metrics 127.0.0.1:" + port, "--metrics: listen tcp 127.0.0.1:" + port},
-		{"--listen 192.0.2.1 --nfs-port 0 --allow 10.0.0.0/8", "192.0.2.1"},
-		{"--nfs-port 70000", `invalid argument "70000" for "--nfs-port"`},
-		{"--size big", `--size: size "big": want a number with K, M, G or T`},
+		{"--listen 192.0.2.1 --nfs-port 0 --allow 10.0.0.0/8", "NFS port 0 of 192.0.2.1: cannot assign requested address; give an address of this machine"},
+		{"--nfs-port 70000", `--nfs-port "70000": want a number from 0 to 65535`},
+		{"--client-expiry 90", `--client-expiry "90": want a time, as 90s or 2m`},
+		{"--inodes many", `--inodes "many": want a whole number`},
+		{"--insecure-ports=maybe", `--insecure-ports "maybe": want true or false`},
+		{"--size big", `--size: "big": want a whole number above 0 with K, M, G or T`},
 		{"--size 9999T", "more than 90 %"},
 		{"--size 95%", "more than 90 %"},
 		{"--size 1K", "at least 64.0 KiB are needed"},
 		{"--allow 10.0.0.0/99", `--allow: network "10.0.0.0/99": want a CIDR`},
 		{"--listen 0.0.0.0", "--listen 0.0.0.0: is open to other machines; say which with --allow"},
 		{"--listen lan", `--listen "lan": want an address`},
-		{"--bogus", "unknown flag: --bogus"},
+		{"--bogus", "unknown flag: --bogus; see ramserver serve --help"},
 		{"more", "unknown command"},
 		{"--export a,b=c", "--export a,b=c: b: unknown"},
 		{"--config " + file("a.yaml", "bogus: 1"), `unknown key "bogus"`},
@@ -189,7 +192,14 @@ func TestMistakes(t *testing.T) {
 		{"--config " + file("a.ini", ""), "want a name that ends in .yaml, .yml or .toml"},
 		{"--config " + file("b.yaml", "a: [1"), "b.yaml: yaml:"},
 		{"--config " + file("c.yaml", "size: [1M, 2M]"), "size: want one value, not a list"},
-		{"--config " + file("d.yaml", "size: big"), `size "big": want a number`},
+		{"--config " + file("d.yaml", "size: big"), `--size: "big": want a whole number`},
+		{"--config " + file("h.yaml", "size: 1.5"), "size: want a string, a whole number"},
+		{"--config " + file("i.yaml", "size:"), "size: has no value"},
+		{"--config " + file("j.yaml", "- a"), "want lines such as size: 4G"},
+		{"--config " + file("k.yaml", "size: 1G\nsize: 2G"), "yaml: line 2: mapping key"},
+		{"--config " + file("b.toml", "mode = \"1777\"\nsize = 4G"), "line 2, column 9"},
+		{"--config " + file("l.yaml", "nfs-port: many"), `nfs-port: "many": want a number from 0 to 65535`},
+		{"--smb-users " + filepath.Join(state, "none"), "has no user who could log on"},
 		{"--config " + file("e.yaml", "mode: 0755"), `mode: want it in quotes`},
 		{"--config " + file("f.yaml", "export: [{size: 1G}]"), "export: want a name"},
 		{"--config " + file("g.yaml", strings.Repeat("#", maxConfig+1)), "larger than 1 MiB"},
@@ -214,9 +224,16 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		{[]string{"bogus"}, 2, `unknown command "bogus"`},
+		{[]string{"service", "bogus"}, 2, `unknown command "bogus"`},
+		{[]string{"completion", "bogus"}, 2, `unknown command "bogus"`},
+		{[]string{"mount"}, 2, "want one folder"},
+		{[]string{"mount", ""}, 2, "want one folder"},
+		{[]string{"umount", "/a", "/b"}, 2, "want one folder"},
+		{[]string{"stop", "--timeout", "0"}, 2, "want more than 0"},
+		{[]string{"user", "remove", "--smb-users", filepath.Join(state, "none", "users"), "x"}, 1, "is not in"},
 		{[]string{"status", "--bogus"}, 2, "unknown flag"},
 		{[]string{"status", "--state-dir", state, "--interval", "-1s"}, 2, "want 0 or more"},
-		{[]string{"status", "--state-dir", state}, 1, "no server is running"},
+		{[]string{"status", "--state-dir", state}, 1, "no server is running (state folder " + state},
 		{[]string{"status", "--state-dir", state, "--name", "default"}, 1, `server "default" is not running`},
 		{[]string{"stop", "--state-dir", state, "--name", "x"}, 1, `server "x" is not running`},
 		{[]string{"status", "--state-dir", filepath.Join(state, "none")}, 1, "no server is running"},
@@ -415,6 +432,18 @@ func TestSignals(t *testing.T) {
 		}
 	}
 
+	// One who signals a process and its group too means one signal.
+	s := start(t, state, "default")
+	for range 3 {
+		s.cmd.Process.Signal(syscall.SIGINT)
+	}
+	if code := s.wait(); code != 0 {
+		t.Errorf("three signals at once: exit status %d: %s", code, s.errs)
+	}
+	if left, _ := os.ReadDir(state); len(left) != 0 {
+		t.Errorf("three signals at once: left %v", left)
+	}
+
 	// What a killed one leaves is removed by the next command, which says so.
 	for _, command := range []string{"status", "stop"} {
 		s := start(t, state, "default")
@@ -428,7 +457,7 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%s after kill: left %v", command, left)
 		}
 	}
-	s := start(t, state, "default")
+	s = start(t, state, "default")
 	s.cmd.Process.Kill()
 	s.wait()
 	s = start(t, state, "default")
@@ -551,7 +580,7 @@ export = ["ramdisk", "docs,path=/docs,ro", {name = "scratch", size = "5M", insec
 				want settings
 			}{
 				{"file", nil, nil, settings{size: "10M", inodes: 5000, mode: "0755", listen: []string{"127.0.0.1", "127.0.0.2"}}},
-				{"environment", map[string]string{"SIZE": "20M", "LISTEN": "127.0.0.3 ::1"}, nil,
+				{"environment", map[string]string{"SIZE": "20M", "LISTEN": "127.0.0.3,::1", "INODES": ""}, nil,
 					settings{size: "20M", inodes: 5000, mode: "0755", listen: []string{"127.0.0.3", "::1"}}},
 				{"flags", map[string]string{"SIZE": "20M", "INODES": "6000"}, []string{"--size", "30M", "--listen", "127.0.0.4"},
 					settings{size: "30M", inodes: 6000, mode: "0755", listen: []string{"127.0.0.4"}}},

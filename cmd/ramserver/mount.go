@@ -44,27 +44,17 @@ the background until "ramserver umount" or an umount of the system, and then
 what the store held is lost.
 
 The same files are served over the network if one of --listen, --nfs-port,
---allow, --export, --portmap, --smb, --smb-port and --smb-user is given. What is mounted is the first export;
-by FUSE it is the whole store of that export.`,
+--allow, --export, --portmap, --smb, --smb-port and --smb-user is given. What is
+mounted is the first export; by FUSE it is the whole store of that export.`,
 		Example: `  sudo ramserver mount /ramdisk --size 4G
   sudo ramserver mount /ramdisk --via nfs --print
   sudo ramserver mount /scratch --size 50% --listen 0.0.0.0 --allow 192.168.1.0/24`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if s.config != "" {
-				if err := applyFile(cmd.Flags(), s.config); err != nil {
-					return err
-				}
-			}
-			mem, err := memory()
-			if err != nil {
-				return failure{err}
-			}
-			p, err := makePlan(&s, mem)
+			p, err := in.plan(cmd, &s)
 			if err != nil {
 				return err
 			}
-			p.optional6 = !cmd.Flags().Changed("listen")
 			if !network(cmd.Flags()) {
 				p.network, p.listen, p.portmap, p.smb = false, nil, "off", nil
 			}
@@ -123,7 +113,7 @@ func (m *mountFlags) plan(in *instance, p *plan, arg string, msgs io.Writer) err
 		if _, err := cleanLost(dir, msgs); err != nil {
 			return err
 		}
-		if dir, err = checkDir(dir); err != nil {
+		if dir, err = checkDir(dir, msgs); err != nil {
 			return err
 		}
 	}
@@ -263,14 +253,19 @@ func absolute(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// checkDir resolves symlinks and tells whether a store can be mounted there.
-func checkDir(dir string) (string, error) {
+// checkDir resolves symlinks and tells whether a store can be mounted there. What
+// the mount will hide gets a warning.
+func checkDir(dir string, msgs io.Writer) (string, error) {
 	if runtime.GOOS != "windows" {
 		real, err := resolve(dir)
 		if err != nil {
-			return "", err
+			return "", unresolved(dir, err)
 		}
-		if fi, err := os.Stat(real); err == nil && !fi.IsDir() {
+		fi, err := os.Lstat(real)
+		if err == nil && fi.Mode().Type() == fs.ModeSymlink {
+			return "", fmt.Errorf("%s: is a symlink to what is not there", dir)
+		}
+		if err == nil && !fi.IsDir() {
 			return "", fmt.Errorf("%s: is not a folder", dir)
 		}
 		dir = real
@@ -282,7 +277,33 @@ func checkDir(dir string) (string, error) {
 	if m != nil {
 		return "", failure{fmt.Errorf("%s: %s is mounted there already", dir, strings.TrimSpace(m.Type+" "+m.Source))}
 	}
+	if !inBackground() && runtime.GOOS != "windows" && !isEmpty(dir) {
+		fmt.Fprintf(msgs, "ramserver: %s: is not empty; what is in it cannot be seen until it is unmounted\n", dir)
+	}
 	return dir, nil
+}
+
+// isEmpty tells whether a folder has nothing in it, as far as can be seen.
+func isEmpty(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(1)
+	return len(names) == 0
+}
+
+// unresolved says why the symlinks of a path cannot be followed.
+func unresolved(dir string, err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no folder %s", dir, filepath.Dir(dir))
+	case errors.As(err, &path):
+		return err
+	}
+	return fmt.Errorf("%s: %w", dir, err)
 }
 
 // resolve follows the symlinks of a path, whose last part need not be there.

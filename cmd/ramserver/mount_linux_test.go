@@ -259,20 +259,26 @@ func TestMountMistakes(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	dangling := filepath.Join(filepath.Dir(d.dir), "dangling")
+	if err := os.Symlink("nowhere", dangling); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		args string
 		code int
 		want string
 	}{
-		{d.dir + " --size big", 2, `size "big"`},
+		{d.dir + " --size big", 2, `--size: "big"`},
 		{d.dir + " --via afs", 2, `--via "afs": want auto, fuse, nfs or smb`},
 		{d.dir + " --via fuse --passthrough some", 2, `--passthrough "some": want auto, never or always`},
 		{d.dir + " --size 1M -o sync", 2, `mount option "sync": want ro`},
 		{d.dir + " --size 1M --metrics 127.0.0.1:1 --name a/b", 2, `--name "a/b": want`},
 		{d.dir + " --size 1M --listen 192.0.2.1 --allow 10.0.0.0/8 --nfs-port 0", 2, "192.0.2.1"}, // found by the server
 		{file + " --size 1M", 2, "is not a folder"},
-		{"/does/not/exist --size 1M", 2, "no such file"},
-		{"", 2, "accepts 1 arg(s), received 0"},
+		{file + "/below --size 1M", 2, file + "/below: not a directory"},
+		{dangling + " --size 1M", 2, "is a symlink to what is not there"},
+		{"/does/not/exist --size 1M", 2, "/does/not/exist: there is no folder /does/not"},
+		{"", 2, "want one folder, as ramserver mount /ramdisk"},
 	} {
 		r := d.run("mount", strings.Fields(tc.args)...)
 		if r.code != tc.code || !strings.Contains(r.err, tc.want) || r.out != "" {
@@ -288,6 +294,37 @@ func TestMountMistakes(t *testing.T) {
 			t.Errorf("--via %s --print: %d, %s%s", via, r.code, r.out, r.err)
 		}
 		d.nothing("--print")
+	}
+}
+
+// What is in the folder already is hidden, of which there is a warning. The file of
+// settings may name the server.
+func TestMountOverFiles(t *testing.T) {
+	d := newDisk(t)
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, config := filepath.Join(d.dir, "a"), filepath.Join(d.state, "a.yaml")
+	for path, content := range map[string]string{file: "", config: "name: other\nsize: 1M\n"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := d.run("mount", d.dir, "--via", "fuse", "--config", config)
+	if r.code != 0 || strings.Count(r.err, d.dir+": is not empty") != 1 {
+		t.Errorf("mount: %d, %s", r.code, r.err)
+	}
+	if rep := d.report(); rep.Name != "other" {
+		t.Errorf("the server's name is %q", rep.Name)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file is there still")
+	}
+	if r := d.run("umount", d.dir); r.code != 0 {
+		t.Errorf("umount: %d, %s", r.code, r.err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestServiceInstall(t *testing.T) {
 	}{
 		{"install -- serve --bogus", 2, "unknown flag: --bogus", ""},
 		{"install -- stop", 2, `"stop": want serve or mount`, ""},
-		{"install -- mount", 2, "accepts 1 arg(s), received 0", ""},
+		{"install -- mount", 2, "want one folder", ""},
 		{"install -- mount here", 2, "here: want an absolute path", ""},
 		{"remove", 1, "there is no such service", ""},
 		{"install -- mount /ramdisk --size 1G", 0, "/etc/systemd/system/ramserver.service", one + helper},

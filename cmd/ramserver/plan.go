@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,8 +157,8 @@ func (p *plan) checkExports(s *settings, mem physical) error {
 		}
 		base.allow = append(base.allow, network)
 	}
-	if s.inodes < 0 {
-		return fmt.Errorf("--inodes %d: want a number above 0", s.inodes)
+	if s.inodes < 0 || s.inodes > maxInodes {
+		return fmt.Errorf("--inodes %d: %w", s.inodes, errInodes)
 	}
 
 	specs := s.exports
@@ -205,8 +208,14 @@ func (p *plan) checkExports(s *settings, mem physical) error {
 	return nil
 }
 
-// minStore is the smallest store, in bytes, as memstore wants it.
-const minStore = 64 << 10
+var errInodes = fmt.Errorf("want a number from 1 to %d", uint32(maxInodes))
+
+// minStore is the smallest store, in bytes, and maxInodes the most inodes of one, as
+// memstore wants them.
+const (
+	minStore  = 64 << 10
+	maxInodes = math.MaxUint32
+)
 
 // parseExport reads NAME[,key=value...]. What it leaves out is as in base.
 // size is 0 in the store of an export that is of the main store.
@@ -219,28 +228,32 @@ func parseExport(spec string, base exportPlan, total int64) (exportPlan, storePl
 	}
 	e.name = name
 	st.name = "/" + name
-	var allowed, folder bool
+	var folder bool
+	given := make(map[string]bool)
 	for more {
 		var option string
 		option, rest, more = strings.Cut(rest, ",")
 		key, value, hasValue := strings.Cut(option, "=")
 		err := func() (err error) {
+			if given[key] && key != "allow" {
+				return fmt.Errorf("is given twice")
+			}
 			switch key {
 			case "path":
 				e.path, err = cleanPath(value)
 			case "size":
 				st.size, err = parseSize(value, total)
 			case "inodes":
-				if st.inodes, err = strconv.ParseInt(value, 10, 64); err != nil || st.inodes <= 0 {
-					err = fmt.Errorf("%q: want a number above 0", value)
+				if st.inodes, err = strconv.ParseInt(value, 10, 64); err != nil || st.inodes <= 0 || st.inodes > maxInodes {
+					err = fmt.Errorf("%q: %w", value, errInodes)
 				}
 			case "ro":
 				e.readOnly, err = parseBool(value, hasValue)
 			case "insecure-ports":
 				e.insecure, err = parseBool(value, hasValue)
 			case "allow":
-				if !allowed {
-					allowed, e.allow = true, nil
+				if !given[key] {
+					e.allow = nil
 				}
 				var network netip.Prefix
 				network, err = export.ParseNetwork(value)
@@ -261,8 +274,9 @@ func parseExport(spec string, base exportPlan, total int64) (exportPlan, storePl
 			return err
 		}()
 		if err != nil {
-			return e, st, fmt.Errorf("%s: %w", key, err)
+			return e, st, fmt.Errorf("%s: %w", cmp.Or(key, `""`), err)
 		}
+		given[key] = true
 	}
 	switch {
 	case st.size != 0 && e.path != "":
@@ -290,7 +304,7 @@ func parseBool(value string, given bool) (bool, error) {
 func parseMode(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 8, 16)
 	if err != nil || n == 0 || n > 0o7777 {
-		return 0, fmt.Errorf("mode %q: want octal permissions, as 1777 or 0755", s)
+		return 0, fmt.Errorf("%q: want octal permissions, as 1777 or 0755", s)
 	}
 	return uint16(n), nil
 }
@@ -299,14 +313,14 @@ func parseMode(s string) (uint16, error) {
 // two of them, "" for the root.
 func cleanPath(s string) (string, error) {
 	if !strings.HasPrefix(s, "/") {
-		return "", fmt.Errorf("path %q: want a folder of the store, as /projects", s)
+		return "", fmt.Errorf("%q: want a folder of the store, as /projects", s)
 	}
 	var parts []string
 	for part := range strings.SplitSeq(s, "/") {
 		switch {
 		case part == "" || part == ".":
 		case part == "..", len(part) > 255, strings.ContainsRune(part, 0):
-			return "", fmt.Errorf("path %q: want a folder of the store, as /projects", s)
+			return "", fmt.Errorf("%q: want a folder of the store, as /projects", s)
 		default:
 			parts = append(parts, part)
 		}
@@ -330,14 +344,29 @@ func (p *plan) checkNetwork(s *settings) error {
 	if len(p.listen) == 0 {
 		return fmt.Errorf("--listen: want at least one address")
 	}
-	open := false
+	var allowed []netip.Prefix
 	for _, e := range p.exports {
-		open = open || len(e.allow) > 0
+		allowed = append(allowed, e.allow...)
 	}
+	reached := false // by other machines
 	for _, a := range p.listen {
-		if !a.IsLoopback() && !open {
+		all := netip.IPv6Unspecified()
+		if a.Is4() {
+			all = netip.IPv4Unspecified()
+		}
+		if a != all && seen[all] {
+			return fmt.Errorf("--listen %s: %s is that address too; give one of them", a, all)
+		}
+		reached = reached || !a.IsLoopback()
+		if !a.IsLoopback() && len(allowed) == 0 {
 			return fmt.Errorf("--listen %s: is open to other machines; say which with --allow, as --allow 192.168.1.0/24", a)
 		}
+	}
+	if !reached && len(allowed) > 0 {
+		p.warnings = append(p.warnings, fmt.Sprintf("--allow %s: no other machine can connect before --listen names an address that it reaches", allowed[0]))
+	}
+	if i := slices.IndexFunc(allowed, func(n netip.Prefix) bool { return n.Bits() == 0 }); i >= 0 && reached {
+		p.warnings = append(p.warnings, fmt.Sprintf("--allow %s: every machine that reaches this one may connect, and NFS believes what it claims", allowed[i]))
 	}
 	if s.metrics != "" {
 		ap, err := netip.ParseAddrPort(s.metrics)
@@ -351,7 +380,7 @@ func (p *plan) checkNetwork(s *settings) error {
 
 // checkMemory compares the sum of the stores with the memory.
 func (p *plan) checkMemory(mem physical) error {
-	limit := mem.bytes / 10 * maxTenths
+	limit := mem.bytes/10*maxTenths + mem.bytes%10*maxTenths/10
 	left := limit
 	for _, st := range p.stores {
 		if st.size < minStore {

@@ -213,7 +213,7 @@ func TestSecondSignal(t *testing.T) {
 	select {
 	case <-s.ended:
 		t.Fatalf("ended with replies to send: %s", s.errs)
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(sameSignal + 200*time.Millisecond):
 	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	if code := s.wait(); code != 1 {

@@ -28,6 +28,9 @@ import (
 // drainTime is how long requests that are being worked on may take to end.
 const drainTime = 10 * time.Second
 
+// sameSignal is how long after a signal another one is taken for the same.
+const sameSignal = time.Second
+
 func newServe(in *instance) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
@@ -37,33 +40,46 @@ func newServe(in *instance) *cobra.Command {
 
 The store is empty at start, and lost at the end. Settings come from flags,
 else from RAMSERVER_* variables (--nfs-port is RAMSERVER_NFS_PORT; a list is
-separated by white space), else from the file of --config, else from defaults.`,
+separated by white space, and an empty one is none), else from the
+file of --config, else from defaults.`,
 		Example: `  ramserver serve --size 4G
   ramserver serve --size 50% --listen 0.0.0.0 --allow 192.168.1.0/24
   ramserver serve --export ramdisk --export scratch,size=2G,squash=all
   ramserver serve --config ramserver.yaml --nfs-port 12049 --portmap off`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.config != "" {
-				if err := applyFile(cmd.Flags(), s.config); err != nil {
-					return err
-				}
-			}
-			mem, err := memory()
-			if err != nil {
-				return failure{err}
-			}
-			p, err := makePlan(&s, mem)
+			p, err := in.plan(cmd, &s)
 			if err != nil {
 				return err
 			}
-			p.optional6 = !cmd.Flags().Changed("listen")
 			hardenProcess()
 			return serve(in, p, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.register(cmd.Flags())
 	return cmd
+}
+
+// plan reads the file of settings, if there is one, and checks all of them.
+func (in *instance) plan(cmd *cobra.Command, s *settings) (*plan, error) {
+	if s.config != "" {
+		if err := applyFile(cmd.Flags(), s.config); err != nil {
+			return nil, err
+		}
+		if err := in.settle(cmd); err != nil {
+			return nil, err
+		}
+	}
+	mem, err := memory()
+	if err != nil {
+		return nil, failure{err}
+	}
+	p, err := makePlan(s, mem)
+	if err != nil {
+		return nil, err
+	}
+	p.optional6 = !cmd.Flags().Changed("listen")
+	return p, nil
 }
 
 // engine is an NFS server: the native one or go-nfs.
@@ -141,7 +157,10 @@ func serve(in *instance, p *plan, out, logs io.Writer) error {
 	}
 	notify("STOPPING=1")
 	go func() {
-		<-signals
+		// What sends a signal to a process may send it to its group too.
+		for asked := time.Now(); time.Since(asked) < sameSignal; {
+			<-signals
+		}
 		os.Exit(1) // the second one: at once
 	}()
 	if e := r.unmount(true); e != nil {
@@ -272,11 +291,13 @@ func (r *running) listenNFS() (err error) {
 	}
 	r.listen, err = r.listenAt(r.plan.nfsPort)
 	var busy *busyError
-	if errors.As(err, &busy) {
-		return fmt.Errorf("NFS %w; give another --nfs-port", busy)
-	}
-	if err != nil {
-		return fmt.Errorf("NFS port: %w", err)
+	switch {
+	case errors.As(err, &busy), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("NFS %w; give another --nfs-port", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("NFS %w; give an address of this machine as --listen", err)
+	case err != nil:
+		return fmt.Errorf("NFS %w", err)
 	}
 	return nil
 }
@@ -331,7 +352,11 @@ func (r *running) listenOnce(port uint16) (all []net.Listener, err error) {
 				r.log.Info("not listening on ::1", "err", err) // no IPv6 here
 				continue
 			}
-			return all, err
+			var why syscall.Errno
+			if errors.As(err, &why) {
+				err = why // the rest says the same in other words
+			}
+			return all, fmt.Errorf("port %d of %s: %w", port, a, err)
 		}
 		all = append(all, l)
 		port = l.Addr().(*net.TCPAddr).AddrPort().Port()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -87,7 +88,7 @@ func network(f *pflag.FlagSet) bool {
 
 // applyEnv sets from the environment what the command line left: all flags of
 // serve and mount, of other commands those that name a server. A list is separated by
-// white space.
+// white space, and by commas if its parts have none. An empty variable is as none.
 func applyEnv(cmd *cobra.Command) error {
 	flags := cmd.InheritedFlags()
 	if cmd.Name() == "serve" || cmd.Name() == "mount" {
@@ -97,10 +98,13 @@ func applyEnv(cmd *cobra.Command) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "RAMSERVER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		v, ok := os.LookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" || err != nil {
+		if !ok || v == "" || f.Changed || f.Name == "help" || err != nil {
 			return
 		}
 		values := []string{v}
+		if f.Value.Type() == "stringSlice" {
+			v = strings.ReplaceAll(v, ",", " ")
+		}
 		if _, list := f.Value.(pflag.SliceValue); list {
 			values = strings.Fields(v)
 		}
@@ -120,10 +124,25 @@ func setFlag(f *pflag.Flag, values []string) error {
 		return fmt.Errorf("want one value, not a list")
 	}
 	if err := f.Value.Set(values[0]); err != nil {
-		return fmt.Errorf("%q: %w", values[0], err)
+		return valueError(f, values[0], err)
 	}
 	f.Changed = true
 	return nil
+}
+
+// valueError says what a flag wants instead of a value.
+func valueError(f *pflag.Flag, value string, err error) error {
+	switch f.Value.Type() {
+	case "uint16":
+		err = errors.New("want a number from 0 to 65535")
+	case "int64":
+		err = errors.New("want a whole number")
+	case "duration":
+		err = errors.New("want a time, as 90s or 2m")
+	case "bool":
+		err = errors.New("want true or false")
+	}
+	return fmt.Errorf("%q: %w", value, err)
 }
 
 const maxConfig = 1 << 20
@@ -185,9 +204,27 @@ func readFile(path string) (map[string]any, error) {
 	}
 	var m map[string]any
 	if err := unmarshal(b, &m); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, strings.ReplaceAll(err.Error(), "\n", " "))
+		return nil, fmt.Errorf("%s: %w", path, fileError(err))
 	}
 	return m, nil
+}
+
+// fileError is what a file's language says of it, in one line with the place.
+func fileError(err error) error {
+	var intoml *toml.DecodeError
+	if errors.As(err, &intoml) {
+		line, column := intoml.Position()
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	var inyaml *yaml.TypeError
+	if errors.As(err, &inyaml) {
+		said := strings.Join(inyaml.Errors, "; ")
+		if strings.Contains(said, "into map") {
+			said = "want lines such as size: 4G"
+		}
+		return errors.New("yaml: " + said)
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 // fileValue turns a value of a file into what the flag would be given. An
@@ -207,7 +244,10 @@ func fileValue(key string, v any) (string, error) {
 			return exportValue(v)
 		}
 	}
-	return "", fmt.Errorf("%s: want a string, a number, true or false, not %v", key, v)
+	if v == nil {
+		return "", fmt.Errorf("%s: has no value", key)
+	}
+	return "", fmt.Errorf("%s: want a string, a whole number, true or false, not %v", key, v)
 }
 
 func exportValue(m map[string]any) (string, error) {

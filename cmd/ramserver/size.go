@@ -8,9 +8,9 @@ import (
 )
 
 // parseSize reads a number of bytes with an optional K, M, G or T (powers of
-// 1024), or a percentage of total.
+// 1024, in either case), or a percentage of total.
 func parseSize(s string, total int64) (int64, error) {
-	bad := fmt.Errorf("size %q: want a number with K, M, G or T, as 512M, or 1%% to 100%%", s)
+	bad := fmt.Errorf("%q: want a whole number above 0 with K, M, G or T, as 512M, or 1%% to 100%%", s)
 	digits, shift := s, 0
 	if n, ok := strings.CutSuffix(s, "%"); ok {
 		p, err := strconv.ParseUint(n, 10, 32)
@@ -19,11 +19,11 @@ func parseSize(s string, total int64) (int64, error) {
 		}
 		return total/100*int64(p) + total%100*int64(p)/100, nil
 	}
-	if i := strings.IndexAny(s, "KMGT"); i >= 0 {
+	if i := strings.IndexAny(s, "KMGTkmgt"); i >= 0 {
 		if unit := s[i+1:]; unit != "" && unit != "iB" {
 			return 0, bad
 		}
-		digits, shift = s[:i], 10*(1+strings.IndexByte("KMGT", s[i]))
+		digits, shift = s[:i], 10*(1+strings.Index("KMGT", strings.ToUpper(s[i:i+1])))
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || n == 0 || n > math.MaxInt64>>shift {

@@ -84,7 +84,7 @@ func (p *plan) checkSMB(s *settings) (err error) {
 	}
 	all, _ := users.All()
 	if len(all) == 0 && m.quick == "" {
-		if s.smb == "on" || s.smbPort != "" {
+		if s.smb == "on" || s.smbPort != "" || s.smbUsers != "" {
 			return fmt.Errorf("SMB: %s has no user who could log on; add one (ramserver user add NAME), or give --smb-user NAME", m.users)
 		}
 		return nil
@@ -176,7 +176,7 @@ func (r *running) listenSMB() error {
 			return nil
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
-			return fmt.Errorf("SMB port: %w", err)
+			return fmt.Errorf("SMB %w", err)
 		}
 		why = append(why, err.Error())
 	}

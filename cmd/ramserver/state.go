@@ -49,7 +49,7 @@ const maxSocketPath = 103
 
 var nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
 
-var errNoFolder = errors.New("no server is running")
+var errNone = errors.New("no server is running")
 
 // folder finds the state folder and checks that it is this user's alone. With
 // create it is made if there is none.
@@ -74,7 +74,7 @@ func (in *instance) folder(create bool) (string, error) {
 	}
 	fi, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", failure{fmt.Errorf("%w (there is no state folder %s)", errNoFolder, dir)}
+		return "", failure{fmt.Errorf("%w (there is no state folder %s)", errNone, dir)}
 	}
 	if err != nil {
 		return "", fmt.Errorf("state folder: %w", err)
@@ -114,6 +114,8 @@ func (in *instance) find() (dir string, p *process, err error) {
 		msg := fmt.Sprintf("server %q is not running", in.name)
 		if others := in.others(dir); others != "" {
 			msg += "; running: " + others
+		} else {
+			msg += fmt.Sprintf(" (state folder %s)", dir)
 		}
 		return "", nil, failure{errors.New(msg)}
 	}
@@ -195,7 +197,7 @@ func (m *mount) cleanUp() (bool, error) {
 // sweep cleans up after all dead servers, and says so.
 func (in *instance) sweep(msgs io.Writer) error {
 	dir, err := in.folder(false)
-	if errors.Is(err, errNoFolder) {
+	if errors.Is(err, errNone) {
 		return nil
 	}
 	if err != nil {

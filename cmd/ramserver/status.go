@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -332,7 +331,7 @@ func (in *instance) running(msgs io.Writer) (servers []*instance, dir string, er
 		}
 	}
 	if len(servers) == 0 {
-		return nil, "", failure{errors.New("no server is running")}
+		return nil, "", failure{fmt.Errorf("%w (state folder %s)", errNone, dir)}
 	}
 	return servers, dir, nil
 }

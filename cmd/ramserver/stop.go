@@ -22,6 +22,9 @@ store is mounted here, with files open, goes on: see "ramserver umount".`,
   ramserver stop --name scratch --timeout 30s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout <= 0 {
+				return fmt.Errorf("--timeout %s: want more than 0", timeout)
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			dir, p, err := in.find()

@@ -26,8 +26,11 @@ happens but a message that names who. With --force the mount goes all the same,
 and what these programs do with it fails.`,
 		Example: `  sudo ramserver umount /ramdisk
   sudo ramserver umount /ramdisk --force`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout <= 0 {
+				return fmt.Errorf("--timeout %s: want more than 0", timeout)
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			p, err := in.umount(ctx, args[0], force, cmd.ErrOrStderr())

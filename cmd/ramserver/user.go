@@ -43,7 +43,7 @@ func usersFlag(path string) (string, error) {
 	if path == "" {
 		return defaultUsers()
 	}
-	return path, nil
+	return filepath.Abs(path) // a server in the background leaves the current folder
 }
 
 func newUser() *cobra.Command {
@@ -58,7 +58,6 @@ of settings for others. A running server notices when the file changes.`,
 		Example: `  sudo ramserver user add alice
   ramserver user list`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&path, "smb-users", "", "`file` of the users")
 	cmd.AddCommand(newUserAdd(&path), newUserRemove(&path), newUserList(&path))
@@ -75,7 +74,7 @@ read from the terminal, twice, else as a line from standard input. The user acts
 as the user of the same name on this system, with the same groups, unless --ids
 says otherwise.`,
 		Example: `  sudo ramserver user add alice
-  pwgen 20 1 | tee secret | sudo ramserver user add build --ids 1500:1500`,
+  sudo ramserver user add build --ids 1500:1500 <file-with-the-password`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u := smb.User{Name: args[0]}
@@ -110,6 +109,9 @@ says otherwise.`,
 				return err
 			}
 			u.Hash = ntlm.HashPassword(password)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				return failure{fmt.Errorf("file of SMB users: %w", err)}
+			}
 			changed := false
 			err = editUsers(file, func(users []smb.User) ([]smb.User, error) {
 				i := slices.IndexFunc(users, sameUser(u.Name))
@@ -244,12 +246,10 @@ func readUsers(path string) ([]smb.User, error) {
 	return users, nil
 }
 
-// editUsers changes the file. Two who do so at once do it one after the other.
+// editUsers changes the file, whose folder is there. Two who do so at once do it
+// one after the other.
 func editUsers(path string, edit func([]smb.User) ([]smb.User, error)) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return failure{fmt.Errorf("file of SMB users: %w", err)}
-	}
 	unlock, err := lockFolder(dir)
 	if err != nil {
 		return failure{fmt.Errorf("file of SMB users: folder %s: %w", dir, err)}
@@ -279,10 +279,14 @@ func newUserRemove(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			unknown := failure{fmt.Errorf("user %q: is not in %s", args[0], file)}
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				return unknown
+			}
 			err = editUsers(file, func(users []smb.User) ([]smb.User, error) {
 				i := slices.IndexFunc(users, sameUser(args[0]))
 				if i < 0 {
-					return nil, failure{fmt.Errorf("user %q: is not in %s", args[0], file)}
+					return nil, unknown
 				}
 				return slices.Delete(users, i, i+1), nil
 			})
