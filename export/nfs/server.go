@@ -67,8 +67,8 @@ type Config struct {
 	expiry   time.Duration
 }
 
-// Server answers NFS version 3, MOUNT versions 1 and 3 (RFC 1813), NLM version 4
-// and NSM version 1 (XNFS) on the listeners that it is given.
+// Server answers NFS versions 3 and 4, MOUNT versions 1 and 3, NLM version 4 and NSM
+// version 1 on the listeners that it is given.
 type Server struct {
 	cfg       Config
 	log       *slog.Logger
