@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"ramserver/export"
 	"ramserver/export/nfs/nfs4"
 	"ramserver/export/nfs/rpc"
 	"ramserver/export/nfs/xdr"
@@ -298,6 +300,7 @@ func TestCompoundCutShort(t *testing.T) {
 func TestPseudoRoot(t *testing.T) {
 	st := newStore(t, t.Name())
 	sub := exportOf(st, "sub")
+	sub.Allow = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")} // and this machine
 	s, err := NewServer(Config{Exports: newTable(t, exportOf(st, "ramdisk"), sub)})
 	if err != nil {
 		t.Fatal(err)
@@ -334,6 +337,13 @@ func TestPseudoRoot(t *testing.T) {
 	}
 	if bytes.Equal(on.Vals, id.Vals) {
 		t.Errorf("the root of an export has number %x there and below", id.Vals)
+	}
+	for from, want := range map[string]nfs4.Status{"10.1.0.1": nfs4.ErrIsDir, "10.2.0.1": nfs4.ErrNoEnt} {
+		k := &call{c: &conn{s: s, peer: export.PacketPeer(netip.AddrPortFrom(netip.MustParseAddr(from), 700))}}
+		k.m.k, k.m.cur.root = k, true
+		if status := k.m.claim(&nfs4.OpenArgs{Name: "sub"}); status != want {
+			t.Errorf("OPEN of it by %s: %v, want %v", from, status, want)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ func converse(t testing.TB, s *Server, input io.Reader) (replies [][]byte, err e
 	c := &conn{s: s, Link: link.Link{Conn: sc}}
 	err = c.run()
 	c.giveWork()
+	c.hungUp()
 	if n := c.count.panics.Load(); n != 0 {
 		t.Fatalf("%d calls failed", n)
 	}

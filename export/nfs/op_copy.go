@@ -47,7 +47,8 @@ func (m *compound) onRange(change func(i *memstore.Inode, o *memstore.Open, off,
 	return m.fail(change(m.cur.i, o, int64(a.Offset), int64(a.Length)))
 }
 
-// opSeek is SEEK, RFC 7862 section 15.11.
+// opSeek is SEEK, RFC 7862 section 15.11. With no data behind an offset in the file
+// the answer is its end.
 func (m *compound) opSeek() nfs4.Status {
 	var a nfs4.SeekArgs
 	if a.Decode(&m.k.args); !m.k.decoded() {
@@ -70,12 +71,18 @@ func (m *compound) opSeek() nfs4.Status {
 		return nfs4.ErrUnionNotSupp
 	}
 	pos, err := seek(who, o, int64(min(a.Offset, memstore.MaxFileSize)))
-	if err != nil {
+	if err != nil && err != memstore.ErrNoData {
 		return m.fail(err)
 	}
+	none := err != nil
 	attr, err := i.GetAttr(who)
-	if err != nil {
+	switch {
+	case err != nil:
 		return m.fail(err)
+	case none && a.Offset >= uint64(attr.Size):
+		return nfs4.ErrNXIO
+	case none:
+		pos = attr.Size
 	}
 	res := nfs4.SeekRes{EOF: pos >= attr.Size, Offset: uint64(pos)}
 	res.Encode(m.k.w)
@@ -103,8 +110,11 @@ func (m *compound) opCopy() nfs4.Status {
 	if a.Decode(&m.k.args); !m.k.decoded() {
 		return nfs4.ErrBadXDR
 	}
-	if a.Servers > 0 {
+	switch {
+	case a.Servers > 0:
 		return nfs4.ErrNotSupp
+	case m.saved.i == m.cur.i && m.cur.i.Type() == memstore.TypeFile:
+		return nfs4.ErrInval // unlike CLONE, RFC 7862 section 15.2.3
 	}
 	if (a.FromOffset^a.ToOffset)%freshMin != 0 && (a.Count == 0 || a.Count > copyMost) {
 		a.Count = copyMost

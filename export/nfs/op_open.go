@@ -95,7 +95,7 @@ func (m *compound) claim(a *nfs4.OpenArgs) nfs4.Status {
 		switch e := m.k.c.s.cfg.Exports.ByName(a.Name); {
 		case a.Create:
 			return nfs4.ErrROFS
-		case e == nil && a.Named():
+		case a.Named() && (e == nil || !m.k.admits(e)):
 			return nfs4.ErrNoEnt
 		}
 		return nfs4.ErrIsDir

@@ -111,7 +111,13 @@ func TestOracle(t *testing.T) {
 		&nfsv4.NfsArgop4_OP_IO_ADVISE{OpioAdvise: nfsv4.IoAdvise4args{IaaStateid: st, IaaHints: []uint32{1}}})
 	o.in(file,
 		&nfsv4.NfsArgop4_OP_SAVEFH{},
-		&nfsv4.NfsArgop4_OP_COPY{Opcopy: nfsv4.Copy4args{CaSrcStateid: st, CaDstStateid: st, CaDstOffset: 65536, CaCount: 65536, CaSynchronous: true}},
+		root,
+		&nfsv4.NfsArgop4_OP_OPEN{Opopen: nfsv4.Open4args{ShareAccess: 3, Owner: owner, Claim: &nfsv4.OpenClaim4_CLAIM_NULL{File: "copy"},
+			Openhow: &nfsv4.Openflag4_OPEN4_CREATE{How: &nfsv4.Createhow4_GUARDED4{}}}},
+		&nfsv4.NfsArgop4_OP_COPY{Opcopy: nfsv4.Copy4args{CaSrcStateid: st, CaDstStateid: current, CaDstOffset: 65536, CaCount: 65536, CaSynchronous: true}},
+		&nfsv4.NfsArgop4_OP_CLOSE{Opclose: nfsv4.Close4args{OpenStateid: current}})
+	o.in(file,
+		&nfsv4.NfsArgop4_OP_SAVEFH{},
 		&nfsv4.NfsArgop4_OP_CLONE{Opclone: nfsv4.Clone4args{ClSrcStateid: st, ClDstStateid: st, ClDstOffset: 131072, ClCount: 65536}})
 	res = o.in(file,
 		&nfsv4.NfsArgop4_OP_LOCK{Oplock: nfsv4.Lock4args{Locktype: nfsv4.WRITE_LT, Length: 10, Locker: &nfsv4.Locker4_TRUE{OpenOwner: nfsv4.OpenToLockOwner4{OpenStateid: st, LockOwner: owner}}}},

@@ -17,6 +17,7 @@ const (
 	maxSlots   = 64
 	maxKept    = 8 << 10 // of a reply that is kept for a retransmission
 	minReplies = 4 << 20 // of all sessions
+	fixedCost  = 2 << 10 // of a session with its slots for callbacks
 	minMessage = 128     // the least that a request and a reply need
 )
 
@@ -28,7 +29,7 @@ type session struct {
 	id     nfs4.SessionID // 4 bytes of index, 12 random ones, which nobody else guesses
 	client *client4
 	slots  []slot
-	cost   int64  // bytes, of clients.memory
+	cost   int64  // bytes at most, of clients.memory
 	minor  uint32 // version of CREATE_SESSION
 
 	fore nfs4.ChannelAttrs
@@ -59,7 +60,7 @@ func (cs *clients) session(id *nfs4.SessionID) *session {
 // Called with clients.mu held.
 func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.ChannelAttrs) (*session, nfs4.Status) {
 	each := int64(fore.MaxResponseCached) + int64(unsafe.Sizeof(slot{}))
-	room := (cs.memory.Load() - cl.host.memory.Load()) / 2
+	room := (cs.memory.Load()-cl.host.memory.Load())/2 - fixedCost
 	if room < each {
 		return nil, nfs4.ErrDelay
 	}
@@ -68,7 +69,7 @@ func (cs *clients) newSession(cl *client4, minor uint32, fore, back nfs4.Channel
 		client: cl,
 		minor:  minor,
 		slots:  make([]slot, fore.MaxRequests),
-		cost:   each * int64(fore.MaxRequests),
+		cost:   fixedCost + each*int64(fore.MaxRequests),
 		fore:   fore,
 	}
 	b := &sess.back

@@ -591,7 +591,7 @@ func TestCopies(t *testing.T) {
 		return append([]op{putFH(a.FH), {nfs4.OpSaveFH, &nfs4.Void{}, nil}, putFH(b.FH)}, ops...)
 	}
 	var copied nfs4.CopyRes
-	var seek nfs4.SeekRes
+	var seek, last nfs4.SeekRes
 	for _, tt := range []struct {
 		name string
 		ops  []op
@@ -600,12 +600,16 @@ func TestCopies(t *testing.T) {
 		{"clone", saved(op{nfs4.OpClone, &nfs4.CloneArgs{ToOffset: unit}, nil}), nfs4.OK},
 		{"clone of more than there is", saved(op{nfs4.OpClone, &nfs4.CloneArgs{FromOffset: unit, Count: 2 * unit}, nil}), nfs4.ErrInval},
 		{"copy", saved(op{nfs4.OpCopy, &nfs4.CopyArgs{CloneArgs: nfs4.CloneArgs{ToOffset: 3 * unit, Count: 3 * unit}, Synchronous: true}, &copied}), nfs4.OK},
+		{"copy in one file", []op{putFH(a.FH), saveFH(), {nfs4.OpCopy, &nfs4.CopyArgs{CloneArgs: nfs4.CloneArgs{ToOffset: 3 * unit, Count: unit}}, nil}}, nfs4.ErrInval},
 		{"copy behind the end", saved(op{nfs4.OpCopy, &nfs4.CopyArgs{CloneArgs: nfs4.CloneArgs{FromOffset: 3 * unit, Count: 1}}, nil}), nfs4.ErrInval},
 		{"allocate", []op{putFH(b.FH), {nfs4.OpAllocate, &nfs4.RangeArgs{Offset: 5 * unit, Length: unit}, nil}}, nfs4.OK},
 		{"allocate nothing", []op{putFH(b.FH), {nfs4.OpAllocate, &nfs4.RangeArgs{Offset: 5 * unit}, nil}}, nfs4.ErrInval},
 		{"punch", []op{putFH(b.FH), {nfs4.OpDeallocate, &nfs4.RangeArgs{Offset: unit, Length: unit}, nil}}, nfs4.OK},
 		{"data", []op{putFH(b.FH), {nfs4.OpSeek, &nfs4.SeekArgs{What: nfs4.SeekData}, &seek}}, nfs4.OK},
+		{"punch the end", []op{putFH(b.FH), {nfs4.OpDeallocate, &nfs4.RangeArgs{Offset: 5 * unit, Length: unit}, nil}}, nfs4.OK},
+		{"data in the last hole", []op{putFH(b.FH), {nfs4.OpSeek, &nfs4.SeekArgs{Offset: 5*unit + 1, What: nfs4.SeekData}, &last}}, nfs4.OK},
 		{"data behind the end", []op{putFH(b.FH), {nfs4.OpSeek, &nfs4.SeekArgs{Offset: 6 * unit, What: nfs4.SeekData}, nil}}, nfs4.ErrNXIO},
+		{"a hole behind the end", []op{putFH(b.FH), {nfs4.OpSeek, &nfs4.SeekArgs{Offset: 6 * unit, What: nfs4.SeekHole}, nil}}, nfs4.ErrNXIO},
 		{"something else", []op{putFH(b.FH), {nfs4.OpSeek, &nfs4.SeekArgs{What: 2}, nil}}, nfs4.ErrUnionNotSupp},
 		{"set an attribute", []op{putFH(b.FH), {nfs4.OpSetXattr, &nfs4.SetXattrArgs{Name: "x", Value: []byte("v")}, new(nfs4.ChangeInfo)}}, nfs4.OK},
 		{"make one that is there", []op{putFH(b.FH), {nfs4.OpSetXattr, &nfs4.SetXattrArgs{Option: nfs4.SetXattrCreate, Name: "x"}, nil}}, nfs4.ErrExist},
@@ -621,6 +625,9 @@ func TestCopies(t *testing.T) {
 	}
 	if copied.Write.Count != 2*unit || !copied.Synchronous {
 		t.Errorf("copied %+v", copied)
+	}
+	if last.Offset != 6*unit || !last.EOF {
+		t.Errorf("behind the last data is %+v", last)
 	}
 	if seek.Offset != 2*unit || seek.EOF {
 		t.Errorf("data is at %+v", seek)
