@@ -8,24 +8,47 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// dyingTime is how long a process that was killed may take to end. It has much
+// memory to give back.
+const dyingTime = 2 * time.Second
+
 // processStart is when a process started, in clock ticks after the machine
-// did: field 22 of proc_pid_stat(5). A zombie does not count.
-func processStart(pid int) (uint64, bool) {
+// did: field 22 of proc_pid_stat(5). A zombie does not count, and what was killed
+// is waited for, since it keeps mounts and ports until it has ended.
+func processStart(pid int) (start uint64, ok bool) {
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		f, ok := statOf(pid)
+		if !ok || string(f[0]) == "Z" || string(f[0]) == "X" {
+			return 0, false
+		}
+		flags, err1 := strconv.ParseUint(string(f[6]), 10, 64)
+		start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
+		pending, err3 := strconv.ParseUint(string(f[28]), 10, 64)
+		if err1 != nil || err2 != nil || err3 != nil {
+			return 0, false
+		}
+		const exiting = 4 // the kernel's PF_EXITING
+		dying := flags&exiting != 0 || pending&(1<<(unix.SIGKILL-1)) != 0
+		if !dying || time.Since(began) > dyingTime {
+			return start, true
+		}
+	}
+}
+
+// statOf is what proc_pid_stat(5) tells of a process, from its third field on.
+func statOf(pid int) (fields [][]byte, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
 	// The second field is the program's name in brackets, with anything in it.
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 20 || string(f[0]) == "Z" || string(f[0]) == "X" {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(f[19]), 10, 64)
-	return n, err == nil
+	return f, len(f) > 28
 }
 
 // peerUID is the user at the other end of a Unix socket.

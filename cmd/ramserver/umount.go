@@ -86,7 +86,10 @@ func (in *instance) umount(ctx context.Context, arg string, force bool, msgs io.
 		return nil, in.sweep(msgs) // it has just died
 	}
 	err = server.end(ctx, dir, p, force)
-	if err == nil || !force || !p.alive() {
+	if err == nil {
+		return p, in.sweep(msgs) // if it was killed meanwhile
+	}
+	if !force || !p.alive() {
 		return p, err
 	}
 	// It does not even answer.
