@@ -112,6 +112,9 @@ hold() {
 		flock -x $((n + 100))
 	done
 	rm $disk/open.100
+	echo old >$disk/delegated
+	cat $disk/delegated >/dev/null
+	exec 99<$disk/delegated
 	lock $disk/fcntl 'setlk write 0 0' 'tell doomed' 'await never'
 }
 # Until the server gives up the other, it has what it had; not much longer.
@@ -122,6 +125,7 @@ inherit() {
 		flock -x 8
 	done
 	lock $disk/fcntl 'setlkw write 0 0'
+	echo new >$disk/delegated
 	echo "all of it after $((${EPOCHREALTIME/./} - start)) us"
 	[ $((${EPOCHREALTIME/./} - start)) -lt 30000000 ]
 }
