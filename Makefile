@@ -52,6 +52,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 suite: ## what needs root or Debian packages, which it installs: rpcbind, other users, libnfs, FUSE, smbclient, smbtorture
 	./loopback/kerneltest/setup
 	STRICT=1 go test -race -count=1 -p 1 -timeout 10m ./export/... ./loopback/... ./cmd/...
+	go test -count=1 ./export/link
 	go test -tags kernel -count=1 -timeout 5m -run Libnfs -v ./loopback/kerneltest
 
 kernel: ## mount it with a real Linux kernel and work on it; needs root

@@ -53,12 +53,14 @@ type Link struct {
 	seen  uint64    // (s) mark when Watch came by last
 	still time.Time // (s) when mark became seen
 
-	sending sync.Mutex // held while replies are sent
+	sock    socket
+	sending sync.Mutex // held while replies are sent, with sock's half for them
 }
 
 // Init makes a link of a connection that was accepted just now.
 func (l *Link) Init(nc net.Conn) {
 	l.Conn, l.Since = nc, time.Now()
+	l.sock.init(nc)
 	l.still = l.Since
 }
 
@@ -74,7 +76,7 @@ func (l *Link) State() State { return State(l.mark.Load() & (1<<stateBits - 1)) 
 // Read is one read. woken says that somebody has set a deadline to wake the
 // connection, which is cleared.
 func (l *Link) Read(b []byte) (n int, woken bool, err error) {
-	n, err = l.Conn.Read(b)
+	n, err = l.sock.read(l.Conn, b)
 	l.Set(Running)
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, false, err
@@ -95,12 +97,9 @@ func (l *Link) Send(b []byte, pages *net.Buffers) (sent int64, err error) {
 	defer l.sending.Unlock()
 	for {
 		var n int64
-		if pages != nil {
-			n, err = pages.WriteTo(l.Conn)
-		} else {
-			var m int
-			m, err = l.Conn.Write(b)
-			n, b = int64(m), b[m:]
+		n, err = l.sock.send(l.Conn, b, pages)
+		if pages == nil {
+			b = b[n:]
 		}
 		sent += n
 		switch {
@@ -120,12 +119,12 @@ func (l *Link) SendLate(b []byte) (sent int) {
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	l.Conn.SetWriteDeadline(time.Now().Add(StallTime))
-	sent, err := l.Conn.Write(b)
+	n, err := l.sock.send(l.Conn, b, nil)
 	l.Conn.SetWriteDeadline(time.Time{})
 	if err != nil {
 		l.Conn.Close()
 	}
-	return sent
+	return int(n)
 }
 
 // HangUp ends a connection so that replies that are on their way arrive: a close with

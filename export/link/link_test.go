@@ -1,8 +1,13 @@
 package link
 
 import (
+	"bytes"
+	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,5 +120,143 @@ func TestSending(t *testing.T) {
 				time.Sleep(2 * tt.every)
 			})
 		})
+	}
+}
+
+// pair is a TCP connection whose server cannot send much at once.
+func pair(t *testing.T) (server, client *net.TCPConn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); c.Close() })
+	server, client = s.(*net.TCPConn), c.(*net.TCPConn)
+	server.SetWriteBuffer(32 << 10)
+	return server, client
+}
+
+// TestSocket sends replies of all kinds in small steps and receives what comes back.
+func TestSocket(t *testing.T) {
+	nc, client := pair(t)
+	var l Link
+	l.Init(nc)
+	go io.Copy(client, client)
+	r := rand.New(rand.NewPCG(1, 2))
+	piece := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	for range 300 {
+		var all []byte
+		var pages *net.Buffers
+		if r.IntN(2) == 0 {
+			all = piece(r.IntN(1 << r.IntN(20)))
+		} else {
+			pages = &net.Buffers{}
+			for range r.IntN(30) {
+				p := piece(r.IntN(1 << r.IntN(15)))
+				*pages = append(*pages, p)
+				all = append(all, p...)
+			}
+		}
+		sent := make(chan error, 1)
+		go func() {
+			n, err := l.Send(all, pages)
+			if int(n) != len(all) {
+				err = errors.Join(err, io.ErrShortWrite)
+			}
+			sent <- err
+		}()
+		got := make([]byte, 0, len(all)+1)
+		for len(got) < len(all) {
+			n, err := l.sock.read(nc, got[len(got):cap(got)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = got[:len(got)+n]
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, all) {
+			t.Fatalf("%d bytes came back as others", len(all))
+		}
+	}
+}
+
+// TestSocketEnds tells what a connection hears when it is woken, when its client does
+// not read, and when the client has gone.
+func TestSocketEnds(t *testing.T) {
+	nc, client := pair(t)
+	var l Link
+	l.Init(nc)
+	l.Wake()
+	if n, woken, err := l.Read(make([]byte, 10)); n != 0 || !woken || err != nil {
+		t.Fatalf("woken: %d bytes, %v, %v", n, woken, err)
+	}
+
+	large := make([]byte, 8<<20)
+	for _, pages := range []*net.Buffers{nil, {large[:100<<10], large[:100<<10]}} {
+		nc.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		var n int64
+		var err error
+		for err == nil {
+			var m int64
+			m, err = l.sock.send(nc, large[:200<<10], pages)
+			n += m
+			if pages != nil && err == nil {
+				*pages = net.Buffers{large[:100<<10], large[:100<<10]}
+			}
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a client that does not read: %v", err)
+		}
+		if pages != nil {
+			left := int64(0)
+			for _, p := range *pages {
+				left += int64(len(p))
+			}
+			if (n+left)%(200<<10) != 0 {
+				t.Fatalf("%d bytes sent, %d left", n, left)
+			}
+		}
+		nc.SetWriteDeadline(time.Time{})
+	}
+
+	go io.Copy(io.Discard, client)
+	client.CloseWrite()
+	if n, woken, err := l.Read(make([]byte, 10)); n != 0 || woken || err != io.EOF {
+		t.Fatalf("at the end: %d bytes, %v, %v", n, woken, err)
+	}
+	client.SetLinger(0)
+	client.Close()
+	var err error
+	for range 100 {
+		if _, err = l.Send([]byte("reply"), nil); err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatalf("to a client that has gone: %v", err)
+	}
+	nc.Close()
+	if _, _, err := l.Read(make([]byte, 10)); !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("read of a closed connection: %v", err)
+	}
+	if _, err := l.Send([]byte("reply"), nil); !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("send to a closed connection: %v", err)
 	}
 }
