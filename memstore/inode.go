@@ -109,9 +109,27 @@ func (i *Inode) discard() {
 // extra makes i.x. Called with i.mu held for writing.
 func (i *Inode) extra() *extra {
 	if i.x == nil {
-		i.x = new(extra)
+		i.x = extras.Get().(*extra)
 	}
 	return i.x
+}
+
+// extras are zero but for the place of their opens.
+var extras = sync.Pool{New: func() any { return new(extra) }}
+
+// slim gives up i.x if nothing is left in it that anybody needs: most files have one
+// only while they are open. Called with i.mu held for writing.
+func (i *Inode) slim() {
+	x := i.x
+	switch {
+	case x == nil, i.typ != TypeFile && i.typ != TypeDir,
+		len(x.opens)+len(x.leases)+len(x.waiters)+len(x.watches)+len(x.streams)+len(x.xattrs)+x.locks.Len() > 0,
+		x.doomed != nil, x.backed != nil, x.loosened != 0, x.justBroken():
+		return
+	}
+	i.x = nil
+	*x = extra{opens: x.opens}
+	extras.Put(x)
 }
 
 // begin begins every change of an inode's data, attributes or names. It is the

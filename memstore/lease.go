@@ -84,7 +84,7 @@ func (o *Open) Lease(c *Caller, want Rights, recall func(keep Rights)) *Lease {
 // grants tells whether h may have a lease. Called with the inode's mu held for
 // writing.
 func (x *extra) grants(h *Holder, want Rights) bool {
-	if x.broken != 0 && now()-x.broken < int64(leasePause) {
+	if x.justBroken() {
 		return false
 	}
 	if x.backed != nil && x.backed.loose {
@@ -102,6 +102,9 @@ func (x *extra) grants(h *Holder, want Rights) bool {
 	}
 	return true
 }
+
+// justBroken tells whether a break of a lease was over less than leasePause ago.
+func (x *extra) justBroken() bool { return x.broken != 0 && now()-x.broken < int64(leasePause) }
 
 // against is what no other holder can have a lease for beside the open.
 func (o *Open) against() Rights {
@@ -166,6 +169,7 @@ func (l *Lease) Yield(keep Rights) {
 	if had != 0 && l.rights == 0 {
 		i.x.leases = slices.DeleteFunc(i.x.leases, func(k *Lease) bool { return k == l })
 		cut = i.unheld()
+		i.slim()
 	}
 	i.mu.Unlock()
 	i.s.release(cut)

@@ -449,7 +449,9 @@ func TestLeaseOfLocalMount(t *testing.T) {
 	if _, err := local.Know(f); err != nil {
 		t.Error(err)
 	}
-	f.x.broken = 0
+	if f.x != nil {
+		f.x.broken = 0
+	}
 	o, err := f.Open(mount, OpenArgs{Access: AccessWrite})
 	if err != nil {
 		t.Fatal(err)

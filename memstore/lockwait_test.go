@@ -96,7 +96,7 @@ func (q *lockers) end() {
 		o.Close()
 	}
 	synctest.Wait()
-	if x := q.f.x; len(x.waiters)+x.turns+x.locks.Len() != 0 {
+	if x := q.f.x; x != nil && len(x.waiters)+x.turns+x.locks.Len() != 0 {
 		q.t.Errorf("%d wait, %d of them have their turn; %d locks", len(x.waiters), x.turns, x.locks.Len())
 	}
 }

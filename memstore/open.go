@@ -228,6 +228,7 @@ func (o *Open) Close() {
 		if len(x.opens) == 0 {
 			end = x.doomed
 		}
+		i.slim()
 		i.mu.Unlock()
 		i.s.release(cut)
 		if wrote {

@@ -165,8 +165,46 @@ func TestLocks(t *testing.T) {
 	wantErr(t, "write after the close", err, nil)
 	wantErr(t, "all of it", lock(a, of(alice, 0, 0, true)), nil)
 	a.Close()
-	if f.x.locks.Len() != 0 {
-		t.Error("locks are left after the last close")
+	if f.x != nil {
+		t.Errorf("left after the last close: %+v", f.x)
+	}
+}
+
+// TestSlim closes files and says what stays of their opens.
+func TestSlim(t *testing.T) {
+	s := newStore(t, 1<<20)
+	c, h := &Caller{}, &Holder{Name: "alice"}
+	for name, tt := range map[string]struct {
+		leave func(f *Inode, o *Open)
+		stays bool
+	}{
+		"nothing": {func(*Inode, *Open) {}, false},
+		"a lock":  {func(_ *Inode, o *Open) { o.Lock(LockArgs{Owner: LockOwner{Holder: h}, N: 1}) }, false},
+		"an attribute": {func(f *Inode, _ *Open) {
+			_, err := f.SetXattr(c, "user.a", []byte("1"), XattrEither)
+			wantErr(t, "SetXattr", err, nil)
+		}, true},
+		"a stream's name that is not there": {func(f *Inode, _ *Open) {
+			_, _, err := f.OpenStream(c, "s", StreamArgs{})
+			wantErr(t, "OpenStream", err, ErrNotExist)
+		}, false},
+		"a stream": {func(f *Inode, _ *Open) {
+			o, _, err := f.OpenStream(c, "s", StreamArgs{Create: true})
+			wantErr(t, "OpenStream", err, nil)
+			o.Close()
+		}, true},
+		"another open": {func(f *Inode, _ *Open) { mustOpen(t, f, OpenArgs{Access: AccessRead}) }, true},
+	} {
+		f := mustCreate(t, s.Root(), name, TypeFile)
+		o := mustOpen(t, f, OpenArgs{Access: AccessRead | AccessWrite})
+		tt.leave(f, o)
+		o.Close()
+		if stays := f.x != nil; stays != tt.stays {
+			t.Errorf("%s: stays %v", name, stays)
+		}
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

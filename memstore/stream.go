@@ -57,7 +57,7 @@ func (i *Inode) openStream(c *Caller, name string, a StreamArgs) (*Open, bool, e
 	if err := checkName(name); err != nil {
 		return nil, false, err
 	}
-	x := i.extra()
+	x := i.x
 	if n := x.stream(name); n >= 0 {
 		if a.Fail {
 			return nil, false, ErrExist
@@ -71,7 +71,7 @@ func (i *Inode) openStream(c *Caller, name string, a StreamArgs) (*Open, bool, e
 	switch {
 	case !a.Create:
 		return nil, false, ErrNotExist
-	case len(x.streams) >= MaxStreams:
+	case x != nil && len(x.streams) >= MaxStreams:
 		return nil, false, ErrNoSpace
 	}
 	cost := int64(dentryCost + len(name))
@@ -87,13 +87,17 @@ func (i *Inode) openStream(c *Caller, name string, a StreamArgs) (*Open, bool, e
 	s.nlink, s.home, s.stream = 1, i, true
 	o, _ := s.open(c, a.Open) // nobody else sees it yet
 	i.s.table.put(s)
+	x = i.extra()
 	x.streams = append(x.streams, stream{strings.Clone(name), s})
 	i.begin(t)
 	return o, true, nil
 }
 
-// stream is the index of a stream, or -1.
+// stream is the index of a stream, or -1. x may be nil.
 func (x *extra) stream(name string) int {
+	if x == nil {
+		return -1
+	}
 	key := foldName(name)
 	return slices.IndexFunc(x.streams, func(s stream) bool { return foldName(s.name) == key })
 }
@@ -172,10 +176,10 @@ func (o *Open) RenameStream(name string, replace bool) error {
 
 // renameStream is called with i.mu held for writing.
 func (i *Inode) renameStream(s *Inode, name string, replace bool) (events []WatchEvent, err error) {
-	if i.dead {
+	x := i.x
+	if i.dead || x == nil {
 		return nil, ErrStale
 	}
-	x := i.x
 	if n := x.stream(name); n >= 0 && x.streams[n].inode != s {
 		other := x.streams[n].inode
 		other.mu.RLock()
