@@ -127,6 +127,12 @@ func (i *Inode) slim() {
 		x.doomed != nil, x.backed != nil, x.loosened != 0, x.justBroken():
 		return
 	}
+	i.dropExtra()
+}
+
+// dropExtra gives up i.x, which has no opens. Called with i.mu held for writing.
+func (i *Inode) dropExtra() {
+	x := i.x
 	i.x = nil
 	*x = extra{opens: x.opens}
 	extras.Put(x)
@@ -170,7 +176,7 @@ func (i *Inode) bury() extent.Map {
 		if i.x.backed != nil {
 			i.s.forsake(i.x.backed)
 		}
-		i.x = nil
+		i.dropExtra()
 	}
 	i.s.table.remove(i.ino)
 	i.s.inodes.Add(-1)

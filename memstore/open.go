@@ -42,8 +42,6 @@ type Open struct {
 	owners []lockKey // who locked ranges through this open
 	use    Use       // by the local mount's kernel
 	since  int64     // when the file was changed last before that, by its tmpfs
-
-	once sync.Once
 }
 
 // Open opens a file or directory. ErrAccess if the mode forbids it,
@@ -213,31 +211,33 @@ func (o *Open) Change(c *Caller, a OpenArgs) error {
 // Close ends the open and drops the locks that were taken through it. Closing
 // again does nothing.
 func (o *Open) Close() {
-	o.once.Do(func() {
-		i := o.inode
-		i.lock()
-		x := i.x
-		o.closed = true
-		i.s.pins.remove(o)
-		wrote := i.unuse(o)
-		x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
-		x.count(o.deny, -1)
-		i.unlockAll(o)
-		cut := i.unheld()
-		var end *doomed
-		if len(x.opens) == 0 {
-			end = x.doomed
-		}
-		i.slim()
+	i := o.inode
+	i.lock()
+	if o.closed {
 		i.mu.Unlock()
-		i.s.release(cut)
-		if wrote {
-			i.changed(WatchWrite | WatchSize)
-		}
-		if end != nil {
-			i.fulfil(end)
-		}
-	})
+		return
+	}
+	x := i.x
+	o.closed = true
+	i.s.pins.remove(o)
+	wrote := i.unuse(o)
+	x.opens = slices.DeleteFunc(x.opens, func(p *Open) bool { return p == o })
+	x.count(o.deny, -1)
+	i.unlockAll(o)
+	var end *doomed
+	if len(x.opens) == 0 {
+		end = x.doomed
+	}
+	cut := i.unheld()
+	i.slim()
+	i.mu.Unlock()
+	i.s.release(cut)
+	if wrote {
+		i.changed(WatchWrite | WatchSize)
+	}
+	if end != nil {
+		i.fulfil(end)
+	}
 }
 
 // pins are the opens of a store with Pin.

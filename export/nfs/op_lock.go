@@ -54,9 +54,9 @@ func (m *compound) opLock() nfs4.Status {
 			return status
 		}
 	}
-	how.Owner = st.locker
+	how.Owner = *st.locker
 	if a.Type.Waits() {
-		how.Poll = m.notifyLock(st.locker)
+		how.Poll = m.notifyLock(*st.locker)
 	}
 	if held, err := st.open.Lock(how); err != nil {
 		if fresh {
@@ -115,11 +115,11 @@ func lockRange(how *memstore.LockArgs, off, n uint64) nfs4.Status {
 // owner.mu held.
 func (st *state) lockState(locker memstore.LockOwner, by *lockOwner) (l *state, fresh bool, status nfs4.Status) {
 	for _, l := range st.locks {
-		if l.locker == locker {
+		if *l.locker == locker {
 			return l, false, nfs4.OK
 		}
 	}
-	l = &state{client: st.client, open: st.open, owner: st.owner, of: st, locker: locker, by: by}
+	l = &state{client: st.client, open: st.open, owner: st.owner, of: st, locker: &locker, by: by}
 	if status := st.client.add(l); status != nfs4.OK {
 		return nil, false, status
 	}
@@ -190,7 +190,7 @@ func (m *compound) opLockU() nfs4.Status {
 	if status := lockRange(&how, a.Offset, a.Length); status != nfs4.OK {
 		return status
 	}
-	how.Owner = st.locker
+	how.Owner = *st.locker
 	if err := st.open.Unlock(how); err != nil {
 		return m.fail(err)
 	}

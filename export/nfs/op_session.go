@@ -421,7 +421,7 @@ func (m *compound) opFreeStateid() nfs4.Status {
 	if status := st.valid(&a.Stateid); status != nfs4.OK {
 		return status
 	}
-	if st.of == nil || st.open.Locked(st.locker) {
+	if st.of == nil || st.open.Locked(*st.locker) {
 		return nfs4.ErrLocksHeld
 	}
 	st.of.dropLock(st)

@@ -128,24 +128,23 @@ type client4 struct {
 // state is what a stateid stands for: what an open owner has open of a file, what
 // a lock owner has locked by such an open, or a delegation.
 type state struct {
-	other  [12]byte           // (c) of the stateid: clients.boot, 3 bytes of index, 2 of the client's, 6 random
-	client *client4           // (c)
-	open   *memstore.Open     // (c) of a lock state, that of its open; of a delegation, the one that it came with
-	owner  *openOwner         // (c) the same; nil of a delegation
-	of     *state             // (c) of a lock state: its open; nil in an open's
-	locker memstore.LockOwner // (c) of a lock state
-	by     *lockOwner         // (c) the same; nil but in minor version 0
-	uid    uint32             // (c) of an open: whose it is
-	deleg  *delegation        // (c) of a delegation
+	other  [12]byte            // (c) of the stateid: clients.boot, 3 bytes of index, 2 of the client's, 6 random
+	uid    uint32              // (c) of an open: whose it is
+	client *client4            // (c)
+	open   *memstore.Open      // (c) of a lock state, that of its open; of a delegation, the one that it came with
+	owner  *openOwner          // (c) the same; nil of a delegation
+	of     *state              // (c) of a lock state: its open; nil in an open's
+	locker *memstore.LockOwner // (c) of a lock state
+	by     *lockOwner          // (c) the same; nil but in minor version 0
+	deleg  *delegation         // (c) of a delegation
 
-	revoked atomic.Bool // (a) a delegation that was taken from the client
-
-	seq    atomic.Uint32 // (a) of the stateid; changes with owner.mu held
-	access atomic.Uint32 // (a) of an open, as in OPEN, 0 when it is closed; changes with owner.mu held
-	deny   uint32        // (owner.mu)
-	asked  [2]uint8      // (owner.mu) which access and which deny OPENs asked for, as bits
-	locks  []*state      // (owner.mu) of an open
-	ended  bool          // (owner.mu, or the delegation's mu) closed or freed
+	seq     atomic.Uint32 // (a) of the stateid; changes with owner.mu held
+	access  atomic.Uint32 // (a) of an open, as in OPEN, 0 when it is closed; changes with owner.mu held
+	revoked atomic.Bool   // (a) a delegation that was taken from the client
+	asked   [2]uint8      // (owner.mu) which access and which deny OPENs asked for, as bits
+	deny    uint32        // (owner.mu)
+	ended   bool          // (owner.mu, or the delegation's mu) closed or freed
+	locks   []*state      // (owner.mu) of an open
 
 	next, prev *state // (client.mu)
 }

@@ -449,7 +449,7 @@ func (m *compound) opReleaseLockOwner() nfs4.Status {
 	}
 	cl.mu.Unlock()
 	for _, st := range states {
-		if st.open.Locked(st.locker) {
+		if st.open.Locked(*st.locker) {
 			return nfs4.ErrLocksHeld
 		}
 	}
