@@ -179,7 +179,10 @@ func TestSlim(t *testing.T) {
 		stays bool
 	}{
 		"nothing": {func(*Inode, *Open) {}, false},
-		"a lock":  {func(_ *Inode, o *Open) { o.Lock(LockArgs{Owner: LockOwner{Holder: h}, N: 1}) }, false},
+		"a lock": {func(_ *Inode, o *Open) {
+			_, err := o.Lock(LockArgs{Owner: LockOwner{Holder: h}, N: 1})
+			wantErr(t, "Lock", err, nil)
+		}, false},
 		"an attribute": {func(f *Inode, _ *Open) {
 			_, err := f.SetXattr(c, "user.a", []byte("1"), XattrEither)
 			wantErr(t, "SetXattr", err, nil)

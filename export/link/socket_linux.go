@@ -35,7 +35,6 @@ type transfer struct {
 	n     int64
 	err   error
 	try   func(fd uintptr) (done bool)
-	iov   [quickPieces]syscall.Iovec
 }
 
 func (s *socket) init(nc net.Conn) {
@@ -106,12 +105,12 @@ func (t *transfer) write(fd uintptr) bool {
 		var e syscall.Errno
 		switch {
 		case t.pages != nil:
-			pieces := t.pieces()
-			if len(pieces) == 0 {
+			var iov [quickPieces]syscall.Iovec
+			pieces := t.pieces(&iov)
+			if pieces == 0 {
 				return true
 			}
-			n, e = quick(syscall.SYS_WRITEV, fd, unsafe.Pointer(&pieces[0]), len(pieces))
-			clear(pieces)
+			n, e = quick(syscall.SYS_WRITEV, fd, unsafe.Pointer(&iov[0]), pieces)
 		case len(t.b) == 0:
 			return true
 		default:
@@ -129,17 +128,16 @@ func (t *transfer) write(fd uintptr) bool {
 	}
 }
 
-// pieces is what is left of the pages, for writev.
-func (t *transfer) pieces() []syscall.Iovec {
-	iov := t.iov[:0]
+// pieces puts what is left of the pages into iov, and returns how many pieces it is.
+func (t *transfer) pieces(iov *[quickPieces]syscall.Iovec) (n int) {
 	for _, p := range *t.pages {
 		if len(p) > 0 {
-			v := syscall.Iovec{Base: &p[0]}
-			v.SetLen(len(p))
-			iov = append(iov, v)
+			iov[n].Base = &p[0]
+			iov[n].SetLen(len(p))
+			n++
 		}
 	}
-	return iov
+	return n
 }
 
 // sent drops the first n bytes.
